@@ -1,0 +1,5 @@
+"""Graph memory for AI agents, served as a GraphQL API over Neo4j."""
+
+from importlib.metadata import version
+
+__version__ = version("reverie")

@@ -1,0 +1,1 @@
+"""Embedders: a small Protocol, its OpenAI and its local version."""

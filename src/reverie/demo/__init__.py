@@ -1,0 +1,1 @@
+"""The demo's data: two months of a software team."""

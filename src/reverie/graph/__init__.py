@@ -1,0 +1,1 @@
+"""All Cypher, one module per noun: records in, domain values out."""

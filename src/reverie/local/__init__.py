@@ -1,0 +1,1 @@
+"""The private Neo4j of this machine: fetch, start, watch, stop."""

@@ -1,0 +1,1 @@
+"""Use cases: one public function per verb."""
