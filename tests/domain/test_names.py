@@ -1,0 +1,69 @@
+import sys
+from unicodedata import normalize
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reverie.domain.names import display_name, normal_form
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Ada Lovelace", "  ada \t LOVELACE\n"),
+        ("Straße", "STRASSE"),
+        ("Zoe\u0308", "zo\u00eb"),
+        ("\uff21\uff23\uff2d\uff25", "acme"),  # full width
+        ("\ufb01le", "FILE"),  # ligature fi
+        ("ΟΔΥΣΣΕΥΣ", "οδυσσευς"),
+        ("New\u00a0York", "new\u3000york"),
+        ("x\u00b2", "X2"),
+        ("\uff8a\uff9f", "\u30d1"),  # half-width katakana pa
+    ],
+)
+def test_same_name(one: str, other: str) -> None:
+    assert normal_form(one) == normal_form(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("resume", "résumé"), ("3.1", "3.10"), ("new york", "newyork"), ("か", "が"), ("C", "C++"), ("и", "й")],
+)
+def test_other_name(one: str, other: str) -> None:
+    assert normal_form(one) != normal_form(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "shown"),
+    [
+        ("  Ada \n Lovelace ", "ada lovelace", "Ada Lovelace"),
+        ("", "", ""),
+        (" \t\u3000", "", ""),
+        ("\uff21da", "ada", "\uff21da"),
+        ("GraphQL", "graphql", "GraphQL"),
+    ],
+)
+def test_forms(name: str, form: str, shown: str) -> None:
+    assert normal_form(name) == form
+    assert display_name(name) == shown
+
+
+def test_normal_form_of_every_character_rests() -> None:
+    changed = [sign for sign in map(chr, range(sys.maxunicode + 1)) if normalize("NFKC", sign).casefold() != sign]
+    assert len(changed) > 5000
+    for sign in changed:
+        once = normal_form(f"a{sign}\u0345 {sign}")
+        assert normal_form(once) == once, hex(ord(sign))
+
+
+@given(st.text())
+def test_forms_rest(name: str) -> None:
+    form, shown = normal_form(name), display_name(name)
+    assert normal_form(form) == form
+    assert display_name(shown) == shown
+    assert normal_form(shown) == form
+    assert normal_form(normalize("NFD", name)) == form
+    assert form == " ".join(form.split())
+    assert normalize("NFKC", form) == form
+    assert form.casefold() == form
