@@ -14,6 +14,7 @@ import { GraphiQL } from 'graphiql';
 import { createRoot } from 'react-dom/client';
 import { takeLinkedOperation } from './link';
 import { graphiqlStorage, persistsHeaders } from './storage';
+import { SystemTheme } from './system-theme';
 import createMemory from './welcome/create-memory.graphql?raw';
 import memories from './welcome/memories.graphql?raw';
 import search from './welcome/search.graphql?raw';
@@ -42,6 +43,12 @@ createRoot(document.getElementById('root')!).render(
     defaultTabs={linked ? [linked, ...welcome] : welcome}
     {...(linked && { initialQuery: linked.query, initialVariables: linked.variables })}
   >
-    <GraphiQL.Logo>Reverie</GraphiQL.Logo>
+    <GraphiQL.Logo>
+      <span className="reverie-logo">
+        <img src="./favicon.svg" alt="" width="20" height="20" />
+        Reverie
+      </span>
+    </GraphiQL.Logo>
+    <SystemTheme />
   </GraphiQL>,
 );
