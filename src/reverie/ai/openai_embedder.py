@@ -1,0 +1,172 @@
+"""Embeds texts with OpenAI's models, or those of a server compatible with OpenAI's API."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import openai
+
+from reverie.ai.embedders import InputRefused
+from reverie.ai.openai_client import OpenAIClient, ProviderError
+from reverie.ai.vectors import pooled, unit_vector
+from reverie.ai.windows import legible, windows
+from reverie.errors import EmbeddingFailed
+
+# OpenAI's models take 8,192 tokens. A script with less than 1.5 bytes to a token is refused, and then halved.
+_WINDOW_BYTES = 12_000
+_SMALLEST_WINDOW_BYTES = 64
+# A token has at least one byte, so this stays under OpenAI's 300,000 tokens for a request.
+_REQUEST_BYTES = 200_000
+_REQUEST_TEXTS = 128
+_REQUESTS_AT_ONCE = 4
+_ABOUT_THE_INPUT = frozenset({400, 413, 422})
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenAIOptions:
+    """Where and how to ask. `timeout` is for one try, `deadline` for all tries of a request, in seconds.
+
+    `dimensions` is what the model gives; it is asked for only of the text-embedding-3 models, which can shorten theirs.
+    """
+
+    api_key: str = field(repr=False)
+    base_url: str | None = None
+    model: str = "text-embedding-3-small"
+    dimensions: int = 1536
+    timeout: float = 20.0
+    deadline: float = 60.0
+    max_attempts: int = 5
+
+    @property
+    def name(self) -> str:
+        """The model, as the store records it."""
+        return f"openai:{self.model}"
+
+
+class OpenAIEmbedder:
+    """An embedder (`reverie.ai.embedders.Embedder`) over POST /embeddings; questions and passages are embedded alike.
+
+    A text that the model finds too long is halved until it fits. Only vectors of the right number, size and length
+    leave this class.
+    """
+
+    def __init__(self, options: OpenAIOptions) -> None:
+        self._name = options.name
+        self._model = options.model
+        self._dimensions = options.dimensions
+        self._client = OpenAIClient(
+            api_key=options.api_key,
+            base_url=options.base_url,
+            timeout=options.timeout,
+            deadline=options.deadline,
+            max_attempts=options.max_attempts,
+        )
+        self._slots = asyncio.Semaphore(_REQUESTS_AT_ONCE)
+
+    @property
+    def name(self) -> str:
+        """The model, as the store records it."""
+        return self._name
+
+    @property
+    def dimensions(self) -> int:
+        """The length of each vector."""
+        return self._dimensions
+
+    @property
+    def batch_size(self) -> int:
+        """How many texts travel in one request."""
+        return _REQUEST_TEXTS
+
+    async def embed_query(self, text: str) -> list[float]:
+        """The unit vector of a question. Raises EmbeddingFailed."""
+        (vector,) = await self.embed_passages([text])
+        return vector
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[list[float]]:
+        """The unit vectors of texts, in their order. Raises EmbeddingFailed; InputRefused where a text is to blame."""
+        cut = [windows(legible(text), _WINDOW_BYTES) for text in texts]
+        vectors = iter(await self._at_once(list(_batches([window for parts in cut for window in parts]))))
+        return [_joined(parts, [next(vectors) for _ in parts]) for parts in cut]
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._client.close()
+
+    async def _at_once(self, batches: list[list[str]]) -> list[list[float]]:
+        tasks = []
+        failure: EmbeddingFailed | None = None
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._embedded(batch)) for batch in batches]
+        except* EmbeddingFailed as failures:
+            failure = next(fault for fault in failures.exceptions if isinstance(fault, EmbeddingFailed))
+        if failure:
+            raise failure
+        return [vector for task in tasks for vector in task.result()]
+
+    async def _embedded(self, batch: list[str]) -> list[list[float]]:
+        try:
+            async with self._slots:
+                answer = await self._client.call(lambda client: self._request(client, batch))
+        except ProviderError as fault:
+            if fault.too_long and len(batch) > 1:
+                return await self._divided(batch)
+            if fault.too_long and _size(batch[0]) >= 2 * _SMALLEST_WINDOW_BYTES:
+                halves = windows(batch[0], (_size(batch[0]) + 1) // 2)
+                return [_joined(halves, await self._embedded(halves))]
+            kind = InputRefused if fault.status in _ABOUT_THE_INPUT or fault.too_long else EmbeddingFailed
+            raise kind(f"Embedding failed: {fault}.") from None
+        return self._vectors(answer, len(batch))
+
+    async def _divided(self, batch: list[str]) -> list[list[float]]:
+        """Embeds a batch of which something was too long as two, the longer texts apart from the shorter ones."""
+        order = sorted(range(len(batch)), key=lambda place: _size(batch[place]))
+        middle = len(batch) // 2
+        halves = [[batch[place] for place in part] for part in (order[:middle], order[middle:])]
+        vectors = await self._at_once(halves)
+        return [vector for _, vector in sorted(zip(order, vectors, strict=True))]
+
+    async def _request(self, client: openai.AsyncOpenAI, batch: list[str]) -> object:
+        # "float" since many compatible servers don't know base64, which the package would ask for otherwise.
+        return await client.embeddings.create(
+            input=batch,
+            model=self._model,
+            dimensions=self._dimensions if "text-embedding-3" in self._model else openai.omit,
+            encoding_format="float",
+        )
+
+    def _vectors(self, answer: object, count: int) -> list[list[float]]:
+        items = getattr(answer, "data", None)
+        if not isinstance(items, list):
+            raise EmbeddingFailed(f"{self._client.host} answered with something else than embeddings.")
+        if len(items) != count:
+            raise EmbeddingFailed(f"{self._client.host} answered with {len(items)} vectors for {count} texts.")
+        places = [getattr(item, "index", None) for item in items]
+        if any(place is not None for place in places):
+            by_place = dict(zip(places, items, strict=True))
+            if set(by_place) != set(range(count)):
+                raise EmbeddingFailed(f"{self._client.host} answered with vectors whose indexes don't match the texts.")
+            items = [by_place[place] for place in range(count)]
+        return [unit_vector(getattr(item, "embedding", None), self._dimensions) for item in items]
+
+
+def _batches(parts: list[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for part in parts:
+        if batch and (len(batch) == _REQUEST_TEXTS or size + _size(part) > _REQUEST_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(part)
+        size += _size(part)
+    if batch:
+        yield batch
+
+
+def _joined(parts: list[str], vectors: list[list[float]]) -> list[float]:
+    return pooled(vectors, [_size(part) for part in parts])
+
+
+def _size(text: str) -> int:
+    return len(text.encode())

@@ -1,0 +1,314 @@
+"""A real HTTP server that speaks OpenAI's API, with faults on demand: what tests use in place of the paid models.
+
+    with OpenAIServer() as server:
+        server.faults.append(rate_limited(retry_after="1"))
+        client = openai.AsyncOpenAI(base_url=server.base_url, api_key=server.api_key)
+
+It runs in a thread with an event loop of its own, so that tests may block, and other processes may use it too.
+Each endpoint is one function from a request's body to an answer's, named in `OpenAIServer.endpoints`.
+"""
+
+import asyncio
+import base64
+import contextlib
+import hashlib
+import json
+import math
+import re
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import h11
+
+Body = dict[str, Any]
+
+EMBEDDINGS = "/v1/embeddings"
+
+DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
+MOST_TOKENS = 8192
+MOST_TOKENS_OF_A_REQUEST = 300_000
+MOST_INPUTS = 2048
+_SIGNS_OF_A_WORD = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """What goes wrong with one request: first the delay, then whichever of the others is set."""
+
+    delay: float = 0.0
+    """Seconds before anything is sent."""
+    status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    body: object = None
+    """The answer's body with a status: an object to be sent as JSON, or a text to be sent as it is."""
+    edit: Callable[[Body], object] | None = None
+    """What becomes of the right answer before it is sent."""
+    cut: bool = False
+    """The connection is cut before the answer."""
+    half: bool = False
+    """The connection is cut in the middle of the right answer."""
+
+
+def rate_limited(**headers: str) -> Fault:
+    """429; headers are given with underscores, such as retry_after="1" or retry_after_ms="250"."""
+    body = error_body("Rate limit reached for requests.", "rate_limit_exceeded", "rate_limit_error")
+    return Fault(status=429, headers={name.replace("_", "-"): value for name, value in headers.items()}, body=body)
+
+
+def failing(status: int = 500, message: str = "The server had an error.", code: str | None = None) -> Fault:
+    """An error of that status, with OpenAI's kind of body."""
+    return Fault(status=status, body=error_body(message, code))
+
+
+def slow(seconds: float) -> Fault:
+    """The right answer, that many seconds late."""
+    return Fault(delay=seconds)
+
+
+def cut() -> Fault:
+    """The connection is cut before the answer."""
+    return Fault(cut=True)
+
+
+def half_body() -> Fault:
+    """The connection is cut in the middle of the answer."""
+    return Fault(half=True)
+
+
+def garbage(text: str = '{"object": "list", "data": [{"emb') -> Fault:
+    """200 with a body that is no JSON, complete as far as HTTP goes."""
+    return Fault(status=200, body=text)
+
+
+def too_long() -> Fault:
+    """What OpenAI answers to an input over the model's window."""
+    return failing(400, f"This model's maximum context length is {MOST_TOKENS} tokens, however you requested more.")
+
+
+def one_vector_less() -> Fault:
+    """The answer lacks its last vector."""
+    return Fault(edit=lambda answer: answer | {"data": answer["data"][:-1]})
+
+
+def with_vector(vector: object, place: int = 0) -> Fault:
+    """The answer has this in the place of one vector. NaN and Infinity travel as JSON's common extension."""
+
+    def edit(answer: Body) -> object:
+        answer["data"][place]["embedding"] = vector
+        return answer
+
+    return Fault(edit=edit)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request as it came."""
+
+    path: str
+    headers: dict[str, str]
+    body: Body
+    at: float
+    """`time.monotonic()` when it was complete."""
+
+    @property
+    def inputs(self) -> list[str]:
+        """The texts to embed."""
+        given = self.body["input"]
+        return [given] if isinstance(given, str) else list(given)
+
+
+class OpenAIServer:
+    """The server; used as a context manager."""
+
+    def __init__(self, *, api_key: str = "sk-test-key") -> None:
+        self.api_key = api_key
+        self.base_url = ""
+        self.calls: list[Call] = []
+        """Every authorised request, in the order of arrival."""
+        self.faults: deque[Fault | None] = deque()
+        """What happens to the requests that come next, one each; None lets one pass."""
+        self.fault_for: Callable[[Call], Fault | None] = lambda _: None
+        """What happens to the requests beyond those."""
+        self.dimensions = dict(DIMENSIONS)
+        """The models there are, and the length of their vectors."""
+        self.bytes_per_token = 4.0
+        """How texts are counted; the most tokens are what they are for OpenAI's models."""
+        self.endpoints: dict[str, Callable[[Body], Body]] = {EMBEDDINGS: self._embeddings}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="openai-server")
+        self._started = threading.Event()
+        self._connections: set[asyncio.Task[None]] = set()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._started.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _run(self) -> None:
+        server = self._loop.run_until_complete(asyncio.start_server(self._accept, "127.0.0.1", 0))
+        self.base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        self._started.set()
+        self._loop.run_forever()
+        server.close()
+        for connection in self._connections:
+            connection.cancel()
+        if self._connections:
+            self._loop.run_until_complete(asyncio.wait(self._connections))
+        self._loop.run_until_complete(server.wait_closed())
+        self._loop.close()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = self._loop.create_task(self._serve(reader, writer))
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        http = h11.Connection(h11.SERVER)
+        with contextlib.suppress(ConnectionError, h11.RemoteProtocolError), contextlib.closing(writer):
+            while request := await _next_request(http, reader):
+                fault, status, answer = self._answer(*request)
+                if fault:
+                    await asyncio.sleep(fault.delay)
+                    if fault.cut:
+                        writer.transport.abort()
+                        return
+                text = answer if isinstance(answer, str) else json.dumps(answer)
+                content = text.encode()
+                headers = {"content-type": "application/json", "content-length": str(len(content)), "x-request-id": "1"}
+                headers |= fault.headers if fault else {}
+                writer.write(http.send(h11.Response(status_code=status, headers=list(headers.items()))) or b"")
+                if fault and fault.half:
+                    writer.write(http.send(h11.Data(data=content[: len(content) // 2])) or b"")
+                    await writer.drain()
+                    return
+                writer.write(http.send(h11.Data(data=content)) or b"")
+                writer.write(http.send(h11.EndOfMessage()) or b"")
+                await writer.drain()
+                if http.our_state is not h11.DONE or http.their_state is not h11.DONE:
+                    return
+                http.start_next_cycle()
+
+    def _answer(self, path: str, headers: dict[str, str], content: bytes) -> tuple[Fault | None, int, object]:
+        if headers.get("authorization") != f"Bearer {self.api_key}":
+            return None, 401, error_body("Incorrect API key provided.", "invalid_api_key")
+        if path not in self.endpoints:
+            return None, 404, error_body(f"Invalid URL (POST {path})")
+        try:
+            body = json.loads(content)
+            if not isinstance(body, dict):
+                raise TypeError
+        except (ValueError, TypeError):
+            return None, 400, error_body("We could not parse the JSON body of your request.")
+        call = Call(path, headers, body, time.monotonic())
+        self.calls.append(call)
+        fault = self.faults.popleft() if self.faults else self.fault_for(call)
+        if fault and fault.status:
+            return fault, fault.status, fault.body
+        try:
+            answer = self.endpoints[path](body)
+        except RefusedError as refusal:
+            return fault, refusal.status, refusal.body
+        return fault, 200, fault.edit(answer) if fault and fault.edit else answer
+
+    def _embeddings(self, body: Body) -> Body:
+        model = body.get("model")
+        if model not in self.dimensions:
+            raise RefusedError(404, f"The model `{model}` does not exist.", "model_not_found")
+        dimensions = body.get("dimensions", self.dimensions[model])
+        if "dimensions" in body and "-3-" not in model:
+            raise RefusedError(400, "This model does not support specifying dimensions.")
+        if type(dimensions) is not int or not 1 <= dimensions <= self.dimensions[model]:
+            raise RefusedError(400, f"Invalid value for 'dimensions' = {dimensions}.")
+        given = body.get("input")
+        texts = [given] if isinstance(given, str) else given
+        if not isinstance(texts, list) or not texts or not all(isinstance(text, str) and text for text in texts):
+            raise RefusedError(400, "'$.input' is invalid.")
+        if len(texts) > MOST_INPUTS:
+            raise RefusedError(400, f"Invalid 'input': array too long, expected at most {MOST_INPUTS}.")
+        tokens = [math.ceil(len(text.encode()) / self.bytes_per_token) for text in texts]
+        if max(tokens) > MOST_TOKENS:
+            raise RefusedError(
+                400,
+                f"This model's maximum context length is {MOST_TOKENS} tokens, however you requested {max(tokens)} "
+                f"tokens ({max(tokens)} in your prompt; 0 for the completion). Please reduce your prompt.",
+            )
+        if sum(tokens) > MOST_TOKENS_OF_A_REQUEST:
+            raise RefusedError(
+                400,
+                f"Requested {sum(tokens)} tokens, max {MOST_TOKENS_OF_A_REQUEST} tokens per request",
+                "max_tokens_per_request",
+            )
+        encoding = body.get("encoding_format", "float")
+        if encoding not in ("float", "base64"):
+            raise RefusedError(400, f"Invalid value for 'encoding_format' = {encoding}.")
+        vectors = [bag_of_words(text, dimensions) for text in texts]
+        return {
+            "object": "list",
+            "data": [
+                {
+                    "object": "embedding",
+                    "index": index,
+                    "embedding": vector if encoding == "float" else _as_base64(vector),
+                }
+                for index, vector in enumerate(vectors)
+            ],
+            "model": model,
+            "usage": {"prompt_tokens": sum(tokens), "total_tokens": sum(tokens)},
+        }
+
+
+class RefusedError(Exception):
+    """A request that an endpoint refuses."""
+
+    def __init__(self, status: int, message: str, code: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.body = error_body(message, code)
+
+
+def error_body(message: str, code: str | None = None, kind: str = "invalid_request_error") -> Body:
+    """An error in OpenAI's form."""
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+
+def bag_of_words(text: str, dimensions: int) -> list[float]:
+    """A unit vector that depends on the text alone; texts that share words are near each other."""
+    vector = [0.0] * dimensions
+    for word in re.findall(r"\w+", text.casefold()) or [text]:
+        digest = hashlib.blake2b(word.encode("utf-8", "replace"), digest_size=4 * _SIGNS_OF_A_WORD).digest()
+        for (number,) in struct.iter_unpack("<i", digest):
+            vector[abs(number) % dimensions] += math.copysign(1.0, number)
+    length = math.hypot(*vector)
+    return [number / length for number in vector]
+
+
+def _as_base64(vector: list[float]) -> str:
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+
+
+async def _next_request(http: h11.Connection, reader: asyncio.StreamReader) -> tuple[str, dict[str, str], bytes] | None:
+    """The path, headers and body of the next request; None at the end of the connection."""
+    request: h11.Request | None = None
+    content = b""
+    while True:
+        event = http.next_event()
+        if event is h11.NEED_DATA:
+            http.receive_data(await reader.read(65_536))
+        elif isinstance(event, h11.Request):
+            request = event
+        elif isinstance(event, h11.Data):
+            content += bytes(event.data)
+        elif isinstance(event, h11.EndOfMessage) and request:
+            headers = {name.decode(): value.decode() for name, value in request.headers}
+            return request.target.decode(), headers, content
+        else:
+            return None
