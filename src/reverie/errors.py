@@ -8,6 +8,7 @@ ReverieError
 │   ├── AlreadyExists       the name is taken; `existing_id` says by whom
 │   ├── TooLarge            over a cap
 │   └── Unsupported         this installation can't do it
+├── Refusals                several of them, of one request
 ├── Unauthenticated         no credentials, or unknown ones
 ├── Unavailable             a service that the request needs doesn't answer; trying again later may help
 ├── EmbeddingFailed         the embedder answered with an error, or not in time
@@ -25,7 +26,7 @@ class ReverieError(Exception):
 
 
 class Refusal(ReverieError):
-    """A request that can't be carried out; `path` leads into the request's input, "" segments never occur."""
+    """A request that can't be carried out; `path` leads into the request's input."""
 
     def __init__(self, message: str, path: Sequence[str | int] = (), existing_id: str | None = None) -> None:
         super().__init__(message)
@@ -56,6 +57,14 @@ class TooLarge(Refusal):
 
 class Unsupported(Refusal):
     """This installation can't do it."""
+
+
+class Refusals(ReverieError):
+    """All that stands against one request."""
+
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
+        super().__init__("; ".join(f"{'.'.join(refusal.path)}: {refusal.message}" for refusal in refusals))
+        self.refusals = tuple(refusals)
 
 
 class Unauthenticated(ReverieError):

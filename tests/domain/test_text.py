@@ -307,6 +307,10 @@ def test_highlights_hold_most_words_and_keep_the_order() -> None:
     assert highlights("alpha.\n" * 9 + "alpha beta", ["alpha"]) == ["alpha.", "alpha beta"]
 
 
+def test_a_piece_of_a_long_word_is_no_match() -> None:
+    assert highlights("0" * 241, ["0"]) == []
+
+
 def test_highlights_of_long_sentences_are_windows_between_words() -> None:
     filler = [f"filler{n:03}" for n in range(400)]
     text = " ".join([*filler[:150], "needle", *filler[150:152], "haystack", *filler[152:], "needle"])

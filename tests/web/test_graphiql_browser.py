@@ -104,14 +104,14 @@ class Store:
     def __init__(self) -> None:
         self.stored: list[dict[str, Any]] = []
 
-    def memories(self, info: graphql.GraphQLResolveInfo, first: int) -> dict[str, Any]:
+    def memories(self, info: graphql.GraphQLResolveInfo[Any], first: int) -> dict[str, Any]:
         return {"nodes": self.stored[:first]}
 
-    def search(self, info: graphql.GraphQLResolveInfo, query: str, first: int) -> dict[str, Any]:
+    def search(self, info: graphql.GraphQLResolveInfo[Any], query: str, first: int) -> dict[str, Any]:
         hits = [memory for memory in self.stored if any(word in memory["content"] for word in query.split())]
         return {"edges": [{"node": hit, "score": 1.0, "keywordRank": 1, "highlights": []} for hit in hits[:first]]}
 
-    def createMemory(self, info: graphql.GraphQLResolveInfo, input: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
+    def createMemory(self, info: graphql.GraphQLResolveInfo[Any], input: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         facts = {"nodes": input["facts"]}
         memory: dict[str, Any] = {
             "__typename": "Memory",
@@ -197,7 +197,7 @@ class Visit:
         self.sockets: list[WebSocket] = []
         self.complaints: list[str] = []
         page.on("request", self._on_request)
-        page.on("websocket", lambda socket: self.sockets.append(socket))
+        page.on("websocket", self._on_websocket)
         page.on("console", self._on_console)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
@@ -212,6 +212,9 @@ class Visit:
         if request.method == "POST":
             body = json.loads(request.post_data or "null")
             self.operations.append(body | {"authorization": request.headers.get("authorization")})
+
+    def _on_websocket(self, socket: WebSocket) -> None:
+        self.sockets.append(socket)
 
     def _on_console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
@@ -294,7 +297,11 @@ async def browser() -> AsyncIterator[Browser]:
         # --no-sandbox: Chromium refuses to start as root, which is whom containers run as, with its sandbox on.
         browser = await playwright.chromium.launch(
             executable_path=CHROMIUM,
-            args=["--no-sandbox", "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"],
+            args=[
+                "--no-sandbox",
+                "--disable-background-networking",
+                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+            ],
         )
         yield browser
         await browser.close()
@@ -466,14 +473,14 @@ async def test_a_subscription_streams_with_the_headers_as_connection_parameters(
     await visit.write_headers('{"Authorization": "Bearer for-the-socket"}')
     await visit.page.get_by_role("button", name="Execute query").click()
 
-    async def ended() -> bool:
-        answer = await visit.text("response.json")
-        return bool(answer) and json.loads(answer)["data"]["ticks"]["number"] == 3  # noqa: PLR2004
-
-    await until(ended)
+    await until(lambda: shown(visit, '"number": 3'))
     tick = json.loads(await visit.text("response.json"))["data"]["ticks"]
     assert tick == {"number": 3, "connection": {"Authorization": "Bearer for-the-socket"}}
     assert [socket.url for socket in visit.sockets] == [f"{ticks_url}/graphql".replace("http", "ws", 1)]
+
+
+async def shown(visit: Visit, text: str) -> bool:
+    return text in await visit.text("response.json")
 
 
 async def test_the_theme_follows_the_system_while_the_page_is_open(visit: Visit, app_url: str) -> None:

@@ -11,10 +11,7 @@ def display_name(name: str) -> str:
 def normal_form(name: str) -> str:
     """The form under which two names are the same: NFKC, casefold, inner blanks collapsed, stripped.
 
-    Idempotent: the folding is repeated until it rests, since a folded text can fall out of NFKC and a normalised one
-    can hold letters that fold again (Unicode Standard, chapter 3, D146 and D147).
+    Idempotent. Normalised before the folding, so that equivalent spellings fold alike, and after it, as folding takes
+    some letters apart (ΐ becomes three characters).
     """
-    form = display_name(name)
-    while (folded := display_name(normalize("NFKC", form).casefold())) != form:
-        form = folded
-    return form
+    return display_name(normalize("NFKC", normalize("NFKC", name).casefold()))

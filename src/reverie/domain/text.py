@@ -250,7 +250,7 @@ def _located(
             for at in range(run.start(), run.end(), around)
         ]
         units.extend(runs)
-        inside = [_Hit(*run, here) for run in runs if (here := asked & set(words(text[slice(*run)])))]
+        inside = [_Hit(*run, here) for run in runs if (here := found & set(words(text[slice(*run)])))]
         hits.extend(inside or ([_Hit(*runs[0], found)] if found else []))
     return units, hits
 

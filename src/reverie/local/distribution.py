@@ -287,20 +287,12 @@ class _Fetch:
 @contextmanager
 def _bar(total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
     """A progress bar over `total` bytes on standard error; gives what counts bytes on, from any thread."""
-    if not shown:
-        yield lambda _: None
-        return
     lock = threading.Lock()
-    with click.progressbar(
-        length=total,
-        label="Neo4j",
-        file=sys.stderr,
-        item_show_func=lambda fetched: None if fetched is None else f"{fetched / 1e6:.0f} of {total / 1e6:.0f} MB",
-    ) as bar:
+    with click.progressbar(length=total, label="Neo4j", hidden=not shown, file=sys.stderr) as bar:
 
         def advance(count: int) -> None:
             with lock:
-                bar.update(count, bar.pos + count)
+                bar.update(count)
 
         yield advance
 

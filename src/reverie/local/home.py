@@ -14,6 +14,7 @@ from reverie.local.java import Java
 from reverie.local.options import LocalNeo4jOptions
 
 USERNAME = "neo4j"
+OLDEST_NEO4J = "2026.02"
 _AUTH_ITERATIONS = 1024
 _UNSAFE_MEMORY_FLAG_SINCE = 23
 
@@ -38,14 +39,15 @@ internal.server.bolt.thread_pool_shutdown_wait_time=0s
 server.config.strict_validation.enabled=false
 """
 
-# RollingFile opens for appending, as the console output of the process does, so that both can share a file.
-_LOGGING = """\
+# RollingFile opens for appending, as the console output of the process does, so that both can share neo4j.log. The
+# console has what Neo4j would tell its debug log alone: why a database doesn't start, upon which it waits for ever.
+_USER_LOG = """\
 <?xml version="1.0" encoding="UTF-8"?>
 <Configuration status="ERROR">
   <Appenders>
-    <RollingFile name="File" fileName="${{config:server.directories.logs}}/{name}.log"
-                 filePattern="${{config:server.directories.logs}}/{name}.log.%i">
-      <PatternLayout pattern="%d{{yyyy-MM-dd HH:mm:ss.SSSZ}}{{GMT+0}} %-5p {category}%m%n"/>
+    <RollingFile name="File" fileName="${config:server.directories.logs}/neo4j.log"
+                 filePattern="${config:server.directories.logs}/neo4j.log.%i">
+      <PatternLayout pattern="%d{yyyy-MM-dd HH:mm:ss.SSSZ}{GMT+0} %-5p %m%n"/>
       <SizeBasedTriggeringPolicy size="5 MB"/>
       <DefaultRolloverStrategy fileIndex="min" max="2"/>
     </RollingFile>
@@ -55,13 +57,34 @@ _LOGGING = """\
   </Loggers>
 </Configuration>
 """
+_SERVER_LOG = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<Configuration status="ERROR">
+  <Appenders>
+    <RollingFile name="File" fileName="${config:server.directories.logs}/debug.log"
+                 filePattern="${config:server.directories.logs}/debug.log.%i">
+      <PatternLayout pattern="%d{yyyy-MM-dd HH:mm:ss.SSSZ}{GMT+0} %-5p [%c{1.}] %m%n"/>
+      <SizeBasedTriggeringPolicy size="5 MB"/>
+      <DefaultRolloverStrategy fileIndex="min" max="2"/>
+    </RollingFile>
+    <Console name="Console" target="SYSTEM_OUT">
+      <PatternLayout pattern="%d{yyyy-MM-dd HH:mm:ss.SSSZ}{GMT+0} %-5p %m%n"/>
+    </Console>
+  </Appenders>
+  <Loggers>
+    <Logger name="org.neo4j.dbms.database" level="INFO"><AppenderRef ref="Console" level="ERROR"/></Logger>
+    <Root level="INFO"><AppenderRef ref="File"/></Root>
+  </Loggers>
+</Configuration>
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The folder `neo4j` of a data folder, readable by its owner alone."""
+    """The folder `neo4j` of a data folder, readable by its owner alone, as Neo4j `version` is to use it."""
 
     path: Path
+    version: str
 
     @property
     def log_file(self) -> Path:
@@ -92,18 +115,24 @@ class Home:
         """There for as long as the store's first start isn't over."""
         return self.path / "unfinished"
 
-    def refuse_newer_store(self, version: str) -> None:
-        """Raises LocalNeo4jError when a newer Neo4j than `version` has had the store."""
+    def check_version(self) -> None:
+        """Raises LocalNeo4jError when the version is too old, in itself or for this store."""
+        if _version_key(self.version) < _version_key(OLDEST_NEO4J):
+            raise LocalNeo4jError(f"Neo4j {self.version} is too old: {OLDEST_NEO4J} or newer is needed.")
         with suppress(FileNotFoundError):
             written = self._version_file.read_text(encoding="utf-8").strip()
-            if _version_key(written) > _version_key(version):
-                raise LocalNeo4jError(
-                    f"The store in {self.path} was written by Neo4j {written}, which is newer than the {version} that "
-                    "is to open it: use that version or a newer one."
-                )
+            if _version_key(written) > _version_key(self.version):
+                raise self.newer_store(f"Neo4j {written}")
 
-    def prepare(self, version: str) -> str:
-        """Makes the store ready for a start of Neo4j `version`, and gives the password.
+    def newer_store(self, writer: str) -> LocalNeo4jError:
+        """What to say of a store that `writer` has written."""
+        return LocalNeo4jError(
+            f"The store in {self.path} was written by {writer}, which is newer than Neo4j {self.version}, the one that "
+            "is to open it: use that version or a newer one."
+        )
+
+    def prepare(self) -> str:
+        """Makes the store ready for a start, and gives the password.
 
         A first start that was interrupted begins again from nothing: it has never been handed to anybody.
         """
@@ -125,7 +154,7 @@ class Home:
                     f"The store in {self.path} can't be opened without its password, and {self._password_file} is gone."
                 ) from None
         # Before the start, which may change the store.
-        self._write_private(self._version_file, version + "\n")
+        self._write_private(self._version_file, self.version + "\n")
         return password
 
     def finish_first_start(self) -> None:
@@ -146,11 +175,11 @@ class Home:
         conf = self.path / "conf"
         settings = _CONFIGURATION.format(port=port, page_cache=options.page_cache)
         (conf / "neo4j.conf").write_text(settings, encoding="utf-8")
-        (conf / "user-logs.xml").write_text(_LOGGING.format(name="neo4j", category=""), encoding="utf-8")
-        (conf / "server-logs.xml").write_text(_LOGGING.format(name="debug", category="[%c{1.}] "), encoding="utf-8")
+        (conf / "user-logs.xml").write_text(_USER_LOG, encoding="utf-8")
+        (conf / "server-logs.xml").write_text(_SERVER_LOG, encoding="utf-8")
         # By their relative paths: a class path can't name a folder that has a colon in its name.
         (conf / "class-path").write_text(f"-cp {':'.join(map(str, jars))}\n", encoding="utf-8")
-        home = ["--home-dir", str(self.path), "--config-dir", str(conf)]
+        home = ["--home-dir", str(self.path), "--config-dir", str(conf), "--console-mode"]
         return [*self._flags(options, java), f"@{conf / 'class-path'}", "org.neo4j.server.Neo4jCommunity", *home]
 
     def _flags(self, options: LocalNeo4jOptions, java: Java) -> list[str]:

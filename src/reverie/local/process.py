@@ -30,6 +30,10 @@ _LONGEST_REASON = 300
 _ENVIRONMENT = ("HOME", "PATH", "TMPDIR", "TZ", "USER")
 
 
+_BOLT_LISTENS = "Bolt enabled on"
+_DATABASE_FAILED = "Failed to start DatabaseId"
+
+
 class PortTakenError(Exception):
     """Somebody else took the port between its choice and Neo4j's start."""
 
@@ -134,9 +138,12 @@ async def wait_until_ready(process: Neo4jProcess, options: LocalNeo4jOptions, po
     deadline = time.monotonic() + options.start_timeout
     listens = False
     while time.monotonic() < deadline:
+        log = _read_log(home)
+        if _DATABASE_FAILED in log:
+            await process.stop()
         if process.watcher.returncode is not None:
             raise _reason(home, process.watcher)
-        listens = listens or "Bolt enabled on" in _read_log(home)
+        listens = listens or _BOLT_LISTENS in log
         if listens:
             try:
                 async with neo4j.AsyncGraphDatabase.driver(running.uri, auth=(USERNAME, password)) as driver:
@@ -164,6 +171,8 @@ def _reason(home: Home, watcher: Process) -> Exception:
         return PortTakenError()
     if "No space left on device" in log or shutil.disk_usage(home.path).free < _LITTLE_SPACE:
         return disk_full(home.path)
+    if "newer version of neo4j" in log:
+        return home.newer_store("a newer Neo4j")
     if "Lock file has been locked by another process" in log:
         return LocalNeo4jError(f"The store in {home.path} is in use by another Neo4j.")
     causes = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+)$", log, re.MULTILINE)

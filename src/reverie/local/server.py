@@ -58,10 +58,10 @@ async def _open(
     stack: AsyncExitStack, options: LocalNeo4jOptions, notify: Callable[[str], None], progress: bool
 ) -> LocalNeo4j:
     java = await asyncio.to_thread(find_java, options.java)
-    home = Home(options.data_dir / "neo4j")
+    home = Home(options.data_dir / "neo4j", options.version)
     options.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     _lock_data_dir(stack, options.data_dir)
-    home.refuse_newer_store(options.version)
+    home.check_version()
     distribution = Distribution(options.version, options.cache_dir)
     jars = await _fetch(distribution, options, notify, progress)
     home.path.mkdir(mode=0o700, exist_ok=True)
@@ -114,7 +114,7 @@ async def _start(
     for _ in range(_PORTS_TRIED):
         lock = await _lock_store(home, notify)
         try:
-            password = home.prepare(options.version)
+            password = home.prepare()
             port = free_port()
             arguments = home.write_configuration(options, java, jars, port)
             notify(f"Starting Neo4j {options.version}…")

@@ -1,0 +1,111 @@
+"""The command line: names the commands, nothing else."""
+
+import asyncio
+import logging
+import os
+import sys
+from typing import Any
+
+import click
+
+from reverie import __version__
+from reverie.commands.notices import options
+from reverie.errors import ReverieError
+from reverie.settings import Settings
+
+STORE = (
+    "data_dir",
+    "neo4j_uri",
+    "neo4j_username",
+    "neo4j_password",
+    "neo4j_database",
+    "neo4j_timeout",
+    "cache_dir",
+    "java",
+    "neo4j_version",
+    "neo4j_heap",
+    "neo4j_page_cache",
+)
+EMBEDDING = (
+    "embedder",
+    "embedding_model",
+    "embedding_dimensions",
+    "embedding_timeout",
+    "openai_api_key",
+    "openai_base_url",
+)
+SERVER = ("host", "port", "api_keys")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="reverie")
+def cli() -> None:
+    """Graph memory for AI agents, served as a GraphQL API over Neo4j.
+
+    Every flag has an environment variable, named in brackets; a flag goes before its variable.
+    """
+
+
+@cli.command()
+@options(*SERVER, *STORE, *EMBEDDING, "log_level")
+def serve(**given: Any) -> None:
+    """Serve the API and GraphiQL, starting a private Neo4j where no other is named."""
+    from reverie.commands.serve import serve as run  # noqa: PLC0415 - other commands start sooner without it
+
+    run(_settings(given))
+
+
+@cli.command()
+@options(*SERVER, *STORE, *EMBEDDING, "log_level")
+def demo(**given: Any) -> None:
+    """Serve a throw-away store filled with two months of a small software team."""
+    from reverie.commands.demo import demo as run  # noqa: PLC0415 - other commands start sooner without it
+
+    run(_settings(given))
+
+
+@cli.command()
+@options(*STORE, *EMBEDDING, "log_level")
+def setup(**given: Any) -> None:
+    """Set up the store's constraints and indexes; `serve` does it by itself."""
+    from reverie.commands.setup import setup as run  # noqa: PLC0415 - other commands start sooner without it
+
+    asyncio.run(run(_settings(given)))
+
+
+@cli.command()
+@options(*STORE, *EMBEDDING, "log_level")
+def reembed(**given: Any) -> None:
+    """Make every vector anew with the embedder that the settings name. Stop the servers before."""
+    from reverie.commands.reembed import reembed as run  # noqa: PLC0415 - other commands start sooner without it
+
+    asyncio.run(run(_settings(given)))
+
+
+@cli.command()
+def schema() -> None:
+    """Print the GraphQL schema."""
+    from reverie.api.schema import sdl  # noqa: PLC0415 - other commands start sooner without it
+
+    click.echo(sdl(), nl=False)
+
+
+def _settings(given: dict[str, Any]) -> Settings:
+    settings = Settings.read(os.environ, **given)
+    logging.basicConfig(
+        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
+    )
+    return settings
+
+
+def main() -> None:
+    """Runs a command; what goes wrong is one sentence, and an exit code that isn't 0."""
+    try:
+        cli()
+    except ReverieError as error:
+        click.echo(f"reverie: {error}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,306 @@
+"""The mutations: each unpacks its input, calls one service, and wraps what came in its payload."""
+
+from typing import Any, Protocol
+
+import strawberry
+
+from reverie.api.context import Info
+from reverie.api.errors import answered
+from reverie.api.types.conversations import CreateConversationInput, DeleteConversationInput, UpdateConversationInput
+from reverie.api.types.entities import CreateEntityInput, DeleteEntityInput, MergeEntitiesInput, UpdateEntityInput
+from reverie.api.types.facts import CreateFactInput, DeleteFactInput, UpdateFactInput
+from reverie.api.types.given import given_or, given_or_none
+from reverie.api.types.memories import CreateMemoriesInput, CreateMemoryInput, DeleteMemoryInput, UpdateMemoryInput
+from reverie.api.types.payloads import (
+    CreateConversationPayload,
+    CreateEntityPayload,
+    CreateFactPayload,
+    CreateMemoriesPayload,
+    CreateMemoryPayload,
+    CreateTopicPayload,
+    DeleteConversationPayload,
+    DeleteEntityPayload,
+    DeleteFactPayload,
+    DeleteMemoryPayload,
+    DeleteTopicPayload,
+    MergeEntitiesPayload,
+    MergeTopicsPayload,
+    RelateEntitiesPayload,
+    RelateMemoriesPayload,
+    UnrelatePayload,
+    UpdateConversationPayload,
+    UpdateEntityPayload,
+    UpdateFactPayload,
+    UpdateMemoryPayload,
+    UpdateTopicPayload,
+)
+from reverie.api.types.refs import RelateEntitiesInput, RelateMemoriesInput, UnrelateInput
+from reverie.api.types.topics import CreateTopicInput, DeleteTopicInput, MergeTopicsInput, UpdateTopicInput
+from reverie.resources import Resources
+from reverie.services import conversations, entities, facts, memories, topics
+
+
+class _Keyed(Protocol):
+    client_mutation_key: str | None
+
+
+def _key(given: _Keyed) -> str | None:
+    return given_or_none(given.client_mutation_key)
+
+
+def _caller(info: Info) -> tuple[Resources, str]:
+    return info.context.resources, info.context.tenant
+
+
+@strawberry.type(
+    description="What can be written. Refusals are in a payload's errors; outages are errors of the request."
+)
+class Mutation:
+    @strawberry.mutation(description="Writes a memory.")
+    async def create_memory(
+        self,
+        info: Info,
+        input: CreateMemoryInput,
+    ) -> CreateMemoryPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"memory": await memories.create_memory(*_caller(info), input.to_domain(), _key(input))}
+
+        return await answered(CreateMemoryPayload, work())
+
+    @strawberry.mutation(description="Writes memories together, all or none, in order.")
+    async def create_memories(
+        self,
+        info: Info,
+        input: CreateMemoriesInput,
+    ) -> CreateMemoriesPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"memories": await memories.create_memories(*_caller(info), input.to_domain(), _key(input))}
+
+        return await answered(CreateMemoriesPayload, work())
+
+    @strawberry.mutation(description="Changes a memory.")
+    async def update_memory(
+        self,
+        info: Info,
+        input: UpdateMemoryInput,
+    ) -> UpdateMemoryPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"memory": await memories.update_memory(*_caller(info), input.to_domain(), _key(input))}
+
+        return await answered(UpdateMemoryPayload, work())
+
+    @strawberry.mutation(description="Deletes a memory, with the facts whose only source it was.")
+    async def delete_memory(
+        self,
+        info: Info,
+        input: DeleteMemoryInput,
+    ) -> DeleteMemoryPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"deleted_id": await memories.delete_memory(*_caller(info), input.id, _key(input))}
+
+        return await answered(DeleteMemoryPayload, work())
+
+    @strawberry.mutation(description="Relates two memories.")
+    async def relate_memories(
+        self,
+        info: Info,
+        input: RelateMemoriesInput,
+    ) -> RelateMemoriesPayload | None:
+        async def work() -> dict[str, Any]:
+            memory, related = await memories.relate_memories(*_caller(info), input.to_domain(), _key(input))
+            return {"memory": memory, "related": related}
+
+        return await answered(RelateMemoriesPayload, work())
+
+    @strawberry.mutation(description="Makes a conversation.")
+    async def create_conversation(
+        self,
+        info: Info,
+        input: CreateConversationInput,
+    ) -> CreateConversationPayload | None:
+        async def work() -> dict[str, Any]:
+            return {
+                "conversation": await conversations.create_conversation(*_caller(info), input.to_domain(), _key(input))
+            }
+
+        return await answered(CreateConversationPayload, work())
+
+    @strawberry.mutation(description="Gives a conversation another title.")
+    async def update_conversation(
+        self,
+        info: Info,
+        input: UpdateConversationInput,
+    ) -> UpdateConversationPayload | None:
+        async def work() -> dict[str, Any]:
+            return {
+                "conversation": await conversations.update_conversation(
+                    *_caller(info), input.id, input.title, _key(input)
+                )
+            }
+
+        return await answered(UpdateConversationPayload, work())
+
+    @strawberry.mutation(description="Deletes a conversation, with its memories where asked.")
+    async def delete_conversation(
+        self,
+        info: Info,
+        input: DeleteConversationInput,
+    ) -> DeleteConversationPayload | None:
+        async def work() -> dict[str, Any]:
+            gone, count = await conversations.delete_conversation(
+                *_caller(info), input.id, delete_memories=given_or(input.delete_memories, False), key=_key(input)
+            )
+            return {"deleted_id": gone, "deleted_memories": count}
+
+        return await answered(DeleteConversationPayload, work())
+
+    @strawberry.mutation(description="Makes a topic.")
+    async def create_topic(
+        self,
+        info: Info,
+        input: CreateTopicInput,
+    ) -> CreateTopicPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"topic": await topics.create_topic(*_caller(info), input.name, _key(input))}
+
+        return await answered(CreateTopicPayload, work())
+
+    @strawberry.mutation(description="Renames a topic.")
+    async def update_topic(
+        self,
+        info: Info,
+        input: UpdateTopicInput,
+    ) -> UpdateTopicPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"topic": await topics.update_topic(*_caller(info), input.id, input.name, _key(input))}
+
+        return await answered(UpdateTopicPayload, work())
+
+    @strawberry.mutation(description="Merges topics into one, which keeps all memories, relations and names.")
+    async def merge_topics(
+        self,
+        info: Info,
+        input: MergeTopicsInput,
+    ) -> MergeTopicsPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"topic": await topics.merge_topics(*_caller(info), input.into_id, input.from_ids, _key(input))}
+
+        return await answered(MergeTopicsPayload, work())
+
+    @strawberry.mutation(description="Deletes a topic; its memories stay.")
+    async def delete_topic(
+        self,
+        info: Info,
+        input: DeleteTopicInput,
+    ) -> DeleteTopicPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"deleted_id": await topics.delete_topic(*_caller(info), input.id, _key(input))}
+
+        return await answered(DeleteTopicPayload, work())
+
+    @strawberry.mutation(description="Writes a fact.")
+    async def create_fact(
+        self,
+        info: Info,
+        input: CreateFactInput,
+    ) -> CreateFactPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"fact": await facts.create_fact(*_caller(info), input.to_domain(), _key(input))}
+
+        return await answered(CreateFactPayload, work())
+
+    @strawberry.mutation(description="Changes a fact.")
+    async def update_fact(
+        self,
+        info: Info,
+        input: UpdateFactInput,
+    ) -> UpdateFactPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"fact": await facts.update_fact(*_caller(info), input.to_domain(), _key(input))}
+
+        return await answered(UpdateFactPayload, work())
+
+    @strawberry.mutation(description="Deletes a fact.")
+    async def delete_fact(
+        self,
+        info: Info,
+        input: DeleteFactInput,
+    ) -> DeleteFactPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"deleted_id": await facts.delete_fact(*_caller(info), input.id, _key(input))}
+
+        return await answered(DeleteFactPayload, work())
+
+    @strawberry.mutation(description="Makes an entity.")
+    async def create_entity(
+        self,
+        info: Info,
+        input: CreateEntityInput,
+    ) -> CreateEntityPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"entity": await entities.create_entity(*_caller(info), input.to_domain(), _key(input))}
+
+        return await answered(CreateEntityPayload, work())
+
+    @strawberry.mutation(description="Changes an entity.")
+    async def update_entity(
+        self,
+        info: Info,
+        input: UpdateEntityInput,
+    ) -> UpdateEntityPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"entity": await entities.update_entity(*_caller(info), input.to_domain(), _key(input))}
+
+        return await answered(UpdateEntityPayload, work())
+
+    @strawberry.mutation(
+        description="Merges entities into one: the survivor keeps every edge and, as aliases, every name."
+    )
+    async def merge_entities(
+        self,
+        info: Info,
+        input: MergeEntitiesInput,
+    ) -> MergeEntitiesPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"entity": await entities.merge_entities(*_caller(info), input.into_id, input.from_ids, _key(input))}
+
+        return await answered(MergeEntitiesPayload, work())
+
+    @strawberry.mutation(description="Deletes an entity; memories and facts stay.")
+    async def delete_entity(
+        self,
+        info: Info,
+        input: DeleteEntityInput,
+    ) -> DeleteEntityPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"deleted_id": await entities.delete_entity(*_caller(info), input.id, _key(input))}
+
+        return await answered(DeleteEntityPayload, work())
+
+    @strawberry.mutation(description="Relates two entities.")
+    async def relate_entities(
+        self,
+        info: Info,
+        input: RelateEntitiesInput,
+    ) -> RelateEntitiesPayload | None:
+        async def work() -> dict[str, Any]:
+            entity, related = await entities.relate_entities(*_caller(info), input.to_domain(), _key(input))
+            return {"entity": entity, "related": related}
+
+        return await answered(RelateEntitiesPayload, work())
+
+    @strawberry.mutation(
+        description="Takes the relations between two memories, topics or entities away, whichever way they point."
+    )
+    async def unrelate(
+        self,
+        info: Info,
+        input: UnrelateInput,
+    ) -> UnrelatePayload | None:
+        async def work() -> dict[str, Any]:
+            removed = await entities.unrelate(
+                *_caller(info), input.from_id, input.to_id, given_or_none(input.relation), _key(input)
+            )
+            return {"removed": removed}
+
+        return await answered(UnrelatePayload, work())

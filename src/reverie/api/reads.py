@@ -1,0 +1,133 @@
+"""Reads that need no decision: pages along the graph's relations, and the tenant's lists."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reverie.api.context import Context
+from reverie.domain.facts import FactFilter
+from reverie.domain.memories import MemoryFilter, MemoryOrder, check_memory_filter
+from reverie.domain.pages import Page, PageArgs, span
+from reverie.domain.topics import NameOrder
+from reverie.graph import conversations, entities, listings, topics
+from reverie.graph.filters import NOTHING, Where, entity_where, memory_where
+from reverie.graph.listings import Listing
+from reverie.graph.relations import TABLE, Order, Relation, Wanted, memory_order
+
+
+@dataclass
+class Connected:
+    """A page with the way to count the whole of which it is a part."""
+
+    page: Page[Any]
+    count: Callable[[], Awaitable[int]]
+
+    @property
+    def edges(self) -> Sequence[Any]:
+        return self.page.edges
+
+    @property
+    def nodes(self) -> Sequence[Any]:
+        return self.page.nodes
+
+    @property
+    def page_info(self) -> Any:
+        return self.page.page_info
+
+
+async def related_page(context: Context, owner: str, name: str, node_id: str, args: PageArgs) -> Connected:
+    """One page of a relation, in its own order."""
+    relation = TABLE[(owner, name)]
+    return await _page(context, relation, relation.order, NOTHING, node_id, args)
+
+
+async def related_memories_page(  # noqa: PLR0913 - a connection's arguments
+    context: Context,
+    owner: str,
+    node_id: str,
+    args: PageArgs,
+    wanted: MemoryFilter | None,
+    order: MemoryOrder | None,
+) -> Connected:
+    """One page of a relation's memories, filtered and sorted."""
+    if wanted is not None:
+        check_memory_filter(wanted)
+    return await _page(context, TABLE[(owner, "memories")], memory_order(order), memory_where(wanted), node_id, args)
+
+
+async def related_entities_page(
+    context: Context, owner: str, node_id: str, args: PageArgs, type_: str | None
+) -> Connected:
+    """One page of a relation's entities, of one type where asked."""
+    relation = TABLE[(owner, "entities")]
+    return await _page(context, relation, relation.order, entity_where(type_), node_id, args)
+
+
+async def _page(  # noqa: PLR0913 - all that tells one page from another
+    context: Context, relation: Relation, order: Order, where: Where, node_id: str, args: PageArgs
+) -> Connected:
+    loaders = context.loaders
+    wanted = Wanted(span(args, context.tenant, f"{relation.scope}.{order.name}"), order, where)
+    page = await loaders.page(relation, wanted, node_id)
+    return Connected(page, lambda: loaders.count(relation, where, node_id))
+
+
+async def related_one(context: Context, owner: str, name: str, node_id: str) -> Any:
+    """The one member of a relation, None where there is none."""
+    return await context.loaders.one(TABLE[(owner, name)], node_id)
+
+
+async def listed(context: Context, listing: Listing, args: PageArgs) -> Connected:
+    """One page of a list of the tenant."""
+    loaders = context.loaders
+    page = await listings.page(loaders.graph, context.tenant, listing, args, now=loaders.now)
+    return Connected(page, lambda: listings.size(loaders.graph, context.tenant, listing, now=loaders.now))
+
+
+async def memories(
+    context: Context, wanted: MemoryFilter | None, order: MemoryOrder | None, args: PageArgs
+) -> Connected:
+    if wanted is not None:
+        check_memory_filter(wanted)
+    return await listed(context, listings.memories(wanted, order), args)
+
+
+async def conversations_titled(
+    context: Context, title_contains: str | None, order: NameOrder | None, args: PageArgs
+) -> Connected:
+    return await listed(context, listings.conversations(title_contains, order), args)
+
+
+async def topics_named(
+    context: Context, name_starts_with: str | None, order: NameOrder | None, args: PageArgs
+) -> Connected:
+    return await listed(context, listings.topics(name_starts_with, order), args)
+
+
+async def entities_named(
+    context: Context, type_: str | None, name_starts_with: str | None, order: NameOrder | None, args: PageArgs
+) -> Connected:
+    return await listed(context, listings.entities(type_, name_starts_with, order), args)
+
+
+async def facts(context: Context, wanted: FactFilter, args: PageArgs) -> Connected:
+    return await listed(context, listings.facts(wanted), args)
+
+
+async def communities(context: Context, algorithm: str | None, args: PageArgs) -> Connected:
+    return await listed(context, listings.communities(algorithm), args)
+
+
+async def conversation_id(context: Context, thread: str) -> str | None:
+    """The id of a thread's conversation."""
+    return await conversations.conversation_by_thread(context.loaders.graph, context.tenant, thread)
+
+
+async def topic_id(context: Context, name: str) -> str | None:
+    """The id of the topic that has a name."""
+    return await topics.topic_by_name(context.loaders.graph, context.tenant, name)
+
+
+async def entity_ids(context: Context, name: str, type_: str | None) -> list[str]:
+    """The ids of the entities that have a name."""
+    return await entities.entities_by_name(context.loaders.graph, context.tenant, name, type_)

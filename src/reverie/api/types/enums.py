@@ -1,0 +1,115 @@
+"""The domain's enumerations as GraphQL enums, each value described."""
+
+from enum import StrEnum
+from typing import TypeVar
+
+import strawberry
+
+from reverie.domain.communities import CommunityAlgorithm
+from reverie.domain.entities import EntityType
+from reverie.domain.memories import EnrichmentStatus, MemoryOrderField, MemoryType
+from reverie.domain.search import SearchKind, SearchMode
+from reverie.domain.topics import NameOrderField
+
+E = TypeVar("E", bound=type[StrEnum])
+
+
+def described(enum: E, description: str, **values: str) -> E:
+    """Makes a domain enumeration a GraphQL enum of its own name; a value without a description is an error."""
+    strawberry.enum(enum, description=description)
+    for value in enum.__strawberry_definition__.values:  # type: ignore[attr-defined]  # set by strawberry.enum
+        value.description = values[value.name]
+    return enum
+
+
+class OrderDirection(StrEnum):
+    ASC = "ASC"
+    DESC = "DESC"
+
+
+class InputErrorCode(StrEnum):
+    BAD_INPUT = "BAD_INPUT"
+    NOT_FOUND = "NOT_FOUND"
+    CONFLICT = "CONFLICT"
+    ALREADY_EXISTS = "ALREADY_EXISTS"
+    TOO_LARGE = "TOO_LARGE"
+    UNSUPPORTED = "UNSUPPORTED"
+
+
+described(
+    MemoryType,
+    "What kind of memory it is.",
+    EPISODIC="Something that happened.",
+    SEMANTIC="Something that is known.",
+    PROCEDURAL="How something is done.",
+)
+described(
+    EnrichmentStatus,
+    "How far the search for topics, entities and facts in a memory has come.",
+    PENDING="Waiting for its turn.",
+    PROCESSING="Being read.",
+    DONE="Finished, or never asked for.",
+    FAILED="Given up after its attempts.",
+)
+described(
+    MemoryOrderField,
+    "What memories are sorted by.",
+    CREATED_AT="When the memory was written.",
+    UPDATED_AT="When the memory was last changed.",
+    EVENT_TIME="When it happened: its eventTime, or where there is none, when it was written.",
+    IMPORTANCE="Its importance.",
+)
+described(
+    NameOrderField,
+    "What named things are sorted by.",
+    NAME="Their name or title, letter case and width aside.",
+    CREATED_AT="When they were made.",
+    UPDATED_AT="When they were last changed.",
+    MEMORIES="How many memories they have.",
+)
+described(
+    OrderDirection, "Which way a list is sorted.", ASC="Smallest or earliest first.", DESC="Largest or latest first."
+)
+described(
+    EntityType,
+    "What kind of thing an entity is.",
+    PERSON="A person.",
+    TOOL="A tool: software, a service, a machine.",
+    PROJECT="A project or product.",
+    CONCEPT="An idea or a technique.",
+    ORGANIZATION="A company, team or other organization.",
+    PLACE="A place.",
+)
+described(
+    CommunityAlgorithm,
+    "How communities are found in the graph of topics.",
+    LEIDEN="The Leiden method.",
+    LOUVAIN="The Louvain method.",
+    LABEL_PROPAGATION="Label propagation.",
+)
+described(
+    SearchMode,
+    "Which ways a search goes.",
+    HYBRID="By meaning and by word, both rankings fused.",
+    SEMANTIC="By meaning alone; needs an embedder.",
+    KEYWORD="By word alone.",
+)
+described(
+    SearchKind,
+    "A kind of thing that can be found.",
+    MEMORY="Memories, by meaning and by word.",
+    FACT="Facts, by word.",
+    ENTITY="Entities, by the words of their names.",
+    TOPIC="Topics, by meaning and by the words of their names.",
+    CONVERSATION="Conversations, by the words of their titles.",
+)
+described(
+    InputErrorCode,
+    "Why an input was refused.",
+    BAD_INPUT="A value that isn't allowed.",
+    NOT_FOUND="A reference that leads nowhere.",
+    CONFLICT="It contradicts what is stored.",
+    ALREADY_EXISTS="Another one has this name; existingId says which.",
+    TOO_LARGE="Over a cap.",
+    UNSUPPORTED="This server can't do it.",
+)

@@ -1,0 +1,83 @@
+"""Filters and orders, as callers write them."""
+
+from datetime import datetime
+from typing import TypeVar
+
+import strawberry
+from strawberry import UNSET
+
+from reverie.api.types.enums import OrderDirection
+from reverie.api.types.given import given_or_none
+from reverie.domain import memories, search, topics
+from reverie.domain.memories import MemoryOrderField, MemoryType
+from reverie.domain.search import SearchKind
+from reverie.domain.topics import NameOrderField
+
+T = TypeVar("T")
+AFTER, BEFORE = "at this instant or later", "before this instant"
+
+
+@strawberry.input(description="Which memories; every field that is given must hold.")
+class MemoryFilter:
+    memory_types: list[MemoryType] | None = strawberry.field(default=UNSET, description="Of any of these types.")
+    min_importance: float | None = strawberry.field(default=UNSET, description="At least this important, 0 to 1.")
+    conversation_id: strawberry.ID | None = strawberry.field(default=UNSET, description="In this conversation.")
+    topic_ids: list[strawberry.ID] | None = strawberry.field(default=UNSET, description="Having any of these topics.")
+    entity_ids: list[strawberry.ID] | None = strawberry.field(
+        default=UNSET, description="Mentioning any of these entities."
+    )
+    subject_id: str | None = strawberry.field(default=UNSET, description="About, or belonging to, this subject.")
+    agent_id: str | None = strawberry.field(default=UNSET, description="Written by this agent.")
+    created_after: datetime | None = strawberry.field(default=UNSET, description=f"Written {AFTER}.")
+    created_before: datetime | None = strawberry.field(default=UNSET, description=f"Written {BEFORE}.")
+    event_after: datetime | None = strawberry.field(
+        default=UNSET, description=f"Happened {AFTER}; without an eventTime, written then."
+    )
+    event_before: datetime | None = strawberry.field(
+        default=UNSET, description=f"Happened {BEFORE}; without an eventTime, written then."
+    )
+
+    def to_domain(self) -> memories.MemoryFilter:
+        return memories.MemoryFilter(
+            memory_types=_members(self.memory_types),
+            min_importance=given_or_none(self.min_importance),
+            conversation_id=given_or_none(self.conversation_id),
+            topic_ids=_members(self.topic_ids),
+            entity_ids=_members(self.entity_ids),
+            subject_id=given_or_none(self.subject_id),
+            agent_id=given_or_none(self.agent_id),
+            created_after=given_or_none(self.created_after),
+            created_before=given_or_none(self.created_before),
+            event_after=given_or_none(self.event_after),
+            event_before=given_or_none(self.event_before),
+        )
+
+
+@strawberry.input(description="What is searched; a field that a kind of thing lacks excludes that kind.")
+class SearchFilter(MemoryFilter):
+    kinds: list[SearchKind] | None = strawberry.field(default=UNSET, description="Only these kinds; all unless given.")
+
+    def to_search(self) -> search.SearchFilter:
+        return search.SearchFilter(kinds=_members(self.kinds), memory=self.to_domain())
+
+
+@strawberry.input(description="How to sort memories.")
+class MemoryOrder:
+    field: MemoryOrderField = strawberry.field(description="What to sort by.")
+    direction: OrderDirection = strawberry.field(default=OrderDirection.DESC, description="Which way.")
+
+    def to_domain(self) -> memories.MemoryOrder:
+        return memories.MemoryOrder(self.field, self.direction is OrderDirection.DESC)
+
+
+@strawberry.input(description="How to sort named things.")
+class NameOrder:
+    field: NameOrderField = strawberry.field(description="What to sort by.")
+    direction: OrderDirection = strawberry.field(default=OrderDirection.ASC, description="Which way.")
+
+    def to_domain(self) -> topics.NameOrder:
+        return topics.NameOrder(self.field, self.direction is OrderDirection.DESC)
+
+
+def _members(given: list[T] | None) -> tuple[T, ...] | None:
+    return None if given is None or given is UNSET else tuple(given)

@@ -1,0 +1,57 @@
+"""What the commands share: lines for a person, sockets, settings from flags."""
+
+import errno
+import socket as sockets
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import click
+
+from reverie.errors import ConfigurationError
+from reverie.settings import Settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def say(line: str) -> None:
+    """A line for a person, on standard error."""
+    click.echo(line, err=True)
+
+
+def listen_socket(host: str, port: int) -> sockets.socket:
+    """A listening socket; ConfigurationError where the port is taken or the address isn't this machine's."""
+    try:
+        family, kind, proto, _, address = sockets.getaddrinfo(
+            host, port, type=sockets.SOCK_STREAM, flags=sockets.AI_PASSIVE
+        )[0]
+        listening = sockets.socket(family, kind, proto)
+    except OSError as error:
+        raise ConfigurationError(f"REVERIE_HOST: {host!r} is no address: {error}") from error
+    listening.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
+    try:
+        listening.bind(address)
+    except OSError as error:
+        listening.close()
+        if error.errno == errno.EADDRINUSE:
+            raise ConfigurationError(
+                f"port {port} of {host} is in use by another program; choose another with --port or REVERIE_PORT"
+            ) from error
+        raise ConfigurationError(f"{host}:{port} can't be listened on: {error.strerror}") from error
+    listening.listen(2048)
+    return listening
+
+
+def options(*names: str) -> Callable[[F], F]:
+    """Flags for these settings, each with its variable and default in the help."""
+
+    def decorate(command: F) -> F:
+        for name in reversed(names):
+            member = next(member for member in fields(Settings) if member.name == name)
+            variable, text = member.metadata["variable"], member.metadata["help"]
+            command = click.option(
+                f"--{name.replace('_', '-')}", name, metavar="VALUE", help=f"{text}  [{variable}]"
+            )(command)
+        return command
+
+    return decorate

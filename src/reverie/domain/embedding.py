@@ -1,0 +1,63 @@
+"""Which embedder a store is used with: chosen once, never switched in passing, never mixed."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from reverie.errors import ConfigurationError
+
+Provider = Literal["openai", "local", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What makes the vectors, and, where that is nothing, the sentence that says why."""
+
+    provider: Provider
+    note: str | None = None
+
+
+def choose_embedder(
+    wanted: str, *, recorded: str | None, names: dict[Provider, str], has_key: bool, no_local: str | None
+) -> Choice:
+    """Decides by the setting, the store's record and what this machine can run.
+
+    `names` gives what each provider would record; `no_local` says why the local model can't run here, None if it can.
+    Raises ConfigurationError for a wanted change of a store that has vectors, with the command that makes it.
+    """
+    if wanted == "none":
+        return Choice("none", "REVERIE_EMBEDDER is none: search is by word only")
+    if wanted == "local" and no_local is not None:
+        raise ConfigurationError(f"REVERIE_EMBEDDER is local, but {no_local}")
+    if recorded is None:
+        return _first(wanted, has_key=has_key, no_local=no_local)
+    chosen = next((provider for provider, name in names.items() if name == recorded), None)
+    if wanted != "auto" and chosen != wanted:
+        raise ConfigurationError(
+            f"this store's vectors were made by {recorded}, and REVERIE_EMBEDDER={wanted} would use {_named(names, wanted)}; "
+            f"`reverie reembed` makes them anew"
+        )
+    if chosen is None:
+        raise ConfigurationError(
+            f"this store's vectors were made by {recorded}, which the settings don't name any more; set them as they were, "
+            "or let `reverie reembed` make the vectors anew"
+        )
+    if chosen == "openai" and not has_key:
+        return Choice(
+            "none",
+            f"this store's vectors were made by {recorded}, but OPENAI_API_KEY is not set: search is by word only",
+        )
+    if chosen == "local" and no_local is not None:
+        return Choice("none", f"this store's vectors were made by {recorded}, but {no_local}: search is by word only")
+    return Choice(chosen)
+
+
+def _first(wanted: str, *, has_key: bool, no_local: str | None) -> Choice:
+    if wanted == "openai" or (wanted == "auto" and has_key):
+        return Choice("openai")
+    if no_local is None:
+        return Choice("local")
+    return Choice("none", f"{no_local}: search is by word only")
+
+
+def _named(names: dict[Provider, str], wanted: str) -> str:
+    return next((name for provider, name in names.items() if provider == wanted), wanted)

@@ -1,0 +1,31 @@
+"""Caps, defaults and lifetimes, as values that the rules are given."""
+
+CONTENT_MOST = 100_000
+"""Characters of a memory's content."""
+NAME_MOST = 200
+"""Characters of a name: of a topic, an entity, a relation, a thread, a subject or an agent."""
+TITLE_MOST = 500
+"""Characters of a conversation's title."""
+PHRASE_MOST = 1_000
+"""Characters of each part of a fact."""
+METADATA_MOST = 100_000
+"""Bytes of a memory's metadata, as JSON."""
+METADATA_DEPTH = 64
+"""Levels of nesting of a memory's metadata."""
+KEY_MOST = 200
+"""Characters of a clientMutationKey."""
+BATCH_MOST = 1_000
+"""Members of a batch."""
+REFERENCES_MOST = 200
+"""References in one list."""
+PAGE_DEFAULT = 20
+PAGE_MOST = 200
+"""Members of a page."""
+RANKING_MOST = 200
+"""Hits of one ranking."""
+ARM_DEPTH = 100
+"""Candidates of each arm of a search."""
+QUERY_MOST = 100_000
+"""Characters of a search query."""
+RECEIPT_DAYS = 7
+"""How long a clientMutationKey is remembered."""

@@ -1,0 +1,115 @@
+"""Conversations in Neo4j."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reverie.domain.conversations import ConversationDraft
+from reverie.domain.ids import new_id
+from reverie.domain.names import normal_form
+from reverie.domain.text import index_text
+from reverie.errors import AlreadyExists, NotFound, Refusals
+from reverie.graph.memories import DELETE_MEMORIES
+from reverie.graph.store import Graph, Transaction
+from reverie.graph.writes import Outcome, Write
+
+KIND_LETTER = "c"
+
+CONVERSATION_BY_THREAD = "MATCH (c:Conversation {tenant: $t, threadId: $thread}) RETURN c.id"
+CREATE_CONVERSATION = """
+MERGE (c:Conversation {tenant: $t, threadId: $properties.threadId})
+ON CREATE SET c:Node, c += $properties
+RETURN c.id
+"""
+
+
+async def conversation_by_thread(graph: Graph, tenant: str, thread: str) -> str | None:
+    """The id of a thread's conversation."""
+    found = await graph.read(CONVERSATION_BY_THREAD, t=tenant, thread=thread)
+    return None if found is None else str(found)
+
+
+async def create_conversations(transaction: Transaction, writes: Sequence[Write]) -> list[Outcome]:
+    """Writes conversations (drafts: ConversationDraft); outcome: `conversation`, its id."""
+    outcomes: list[Outcome] = []
+    for write in writes:
+        draft: ConversationDraft = write.draft
+        node_id = new_id()
+        found = await transaction.run(
+            CREATE_CONVERSATION,
+            t=write.tenant,
+            properties={
+                "id": node_id,
+                "threadId": node_id if draft.thread_id is None else draft.thread_id,
+                "createdAt": write.now,
+                "updatedAt": write.now,
+                **_titled(write.number, draft.title),
+            },
+        )
+        outcomes.append(
+            {"conversation": node_id}
+            if found == node_id
+            else Refusals([AlreadyExists("this thread has a conversation", ("threadId",), found)])
+        )
+    return outcomes
+
+
+def _titled(number: int, title: str) -> dict[str, str]:
+    return {"title": title, "form": normal_form(title), "words": index_text(title, f"{number}{KIND_LETTER}")}
+
+
+@dataclass(frozen=True, slots=True)
+class TitleChange:
+    id: str
+    title: str
+
+
+SET_TITLE = "MATCH (c:Conversation&Node {id: $id}) WHERE c.tenant = $t SET c += $properties RETURN c.id"
+
+
+async def update_conversations(transaction: Transaction, writes: Sequence[Write]) -> list[Outcome]:
+    """Gives conversations another title (drafts: TitleChange); outcome: `conversation`, its id."""
+    outcomes: list[Outcome] = []
+    for write in writes:
+        change: TitleChange = write.draft
+        found = await transaction.run(
+            SET_TITLE, id=change.id, t=write.tenant, properties=_titled(write.number, change.title)
+        )
+        outcomes.append({"conversation": found} if found is not None else _missing())
+    return outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationDeletion:
+    id: str
+    delete_memories: bool = False
+
+
+LOCK_CONVERSATION = """
+MATCH (c:Conversation&Node {id: $id}) WHERE c.tenant = $t SET c.lockedAt = $now
+WITH c RETURN [(c)<-[:BELONGS_TO]-(m:Memory) | m.id]
+"""
+LEAVE_MEMORIES = "MATCH (c:Conversation&Node {id: $id})<-[:BELONGS_TO]-(m:Memory) SET m.conversationId = null"
+DELETE_CONVERSATION = "MATCH (c:Conversation&Node {id: $id}) DETACH DELETE c"
+
+
+async def delete_conversations(transaction: Transaction, writes: Sequence[Write]) -> list[Outcome]:
+    """Deletes conversations (drafts: ConversationDeletion); outcome: `deletedId` and `deletedMemories`, a number."""
+    outcomes: list[Outcome] = []
+    for write in writes:
+        deletion: ConversationDeletion = write.draft
+        members = await transaction.run(LOCK_CONVERSATION, id=deletion.id, t=write.tenant, now=write.now)
+        if members is None:
+            outcomes.append(_missing())
+            continue
+        gone = 0
+        if deletion.delete_memories:
+            rows = [[write.tenant, member] for member in sorted(members)]
+            gone = len(await transaction.run(DELETE_MEMORIES, rows=rows, now=write.now))
+        await transaction.run(LEAVE_MEMORIES, id=deletion.id)
+        await transaction.run(DELETE_CONVERSATION, id=deletion.id)
+        outcomes.append({"deletedId": deletion.id, "deletedMemories": gone})
+    return outcomes
+
+
+def _missing() -> Refusals:
+    return Refusals([NotFound("no conversation has this id", ("id",))])

@@ -1,0 +1,76 @@
+"""Vectors in Neo4j: what waits for one, and what becomes of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reverie.graph.store import Graph, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Unembedded:
+    """A node that waits for its vector, with the text it is made of."""
+
+    id: str
+    text: str
+
+
+UNEMBEDDED = """
+MATCH (n:Unembedded) WITH n ORDER BY coalesce(n.embedTries, 0), n.createdAt LIMIT $limit
+RETURN collect([n.id, CASE WHEN n:Memory THEN n.content ELSE n.name END])
+"""
+SET_VECTORS = """
+UNWIND $rows AS k MATCH (n:Unembedded&Node {id: k[0]})
+WHERE (CASE WHEN n:Memory THEN n.content ELSE n.name END) = k[1]
+SET n.embedding = k[2], n.embedTries = null REMOVE n:Unembedded
+RETURN count(n)
+"""
+NOTE_FAILURES = "UNWIND $ids AS i MATCH (n:Unembedded&Node {id: i}) SET n.embedTries = coalesce(n.embedTries, 0) + 1"
+COUNT_UNEMBEDDED = "MATCH (n:Unembedded) RETURN count(n)"
+MARK_SOME = """
+MATCH (n:Node) WHERE n.id > $after AND (n:Memory OR n:Topic)
+WITH n ORDER BY n.id LIMIT $limit SET n:Unembedded, n.embedding = null
+RETURN [count(n), max(n.id)]
+"""
+
+
+async def unembedded(graph: Graph, limit: int) -> list[Unembedded]:
+    """Some nodes that wait for their vector, those that failed least first."""
+    return [Unembedded(*row) for row in await graph.read(UNEMBEDDED, limit=limit)]
+
+
+async def count_unembedded(graph: Graph) -> int:
+    """How many nodes wait for their vector, over all tenants."""
+    return int(await graph.read(COUNT_UNEMBEDDED))
+
+
+async def set_vectors(graph: Graph, rows: Sequence[tuple[Unembedded, list[float]]]) -> int:
+    """Keeps vectors of texts that are still the node's; returns how many were."""
+
+    async def work(transaction: Transaction) -> int:
+        return int(await transaction.run(SET_VECTORS, rows=[[node.id, node.text, vector] for node, vector in rows]))
+
+    return await graph.transact(work)
+
+
+async def note_failures(graph: Graph, ids: Sequence[str]) -> None:
+    """Puts nodes whose text couldn't be embedded behind the others."""
+
+    async def work(transaction: Transaction) -> None:
+        await transaction.run(NOTE_FAILURES, ids=list(ids))
+
+    await graph.transact(work)
+
+
+async def mark_all(graph: Graph) -> int:
+    """Takes every vector away and marks its node, in steps; returns how many wait afterwards."""
+    after = ""
+    while True:
+
+        async def work(transaction: Transaction, after: str = after) -> Any:
+            return await transaction.run(MARK_SOME, after=after, limit=5_000)
+
+        count, last = await graph.transact(work)
+        if not count:
+            return await count_unembedded(graph)
+        after = last

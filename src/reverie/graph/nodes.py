@@ -1,0 +1,31 @@
+"""Things of any kind by id: one look-up over the label that all of them share."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from reverie.graph.records import any_row, any_value
+from reverie.graph.store import Graph
+
+NODES_BY_ID = f"""
+UNWIND range(0, size($ids) - 1) AS place MATCH (n:Node {{id: $ids[place]}})
+WHERE n.tenant = $t AND coalesce(n.expiresAt > $now, true)
+RETURN collect([place, {any_row("n")}])
+"""
+
+VECTORS_BY_ID = """
+UNWIND range(0, size($ids) - 1) AS place MATCH (n:Node {id: $ids[place]})
+WHERE n.tenant = $t AND n.embedding IS NOT NULL
+RETURN collect([place, n.embedding])
+"""
+
+
+async def nodes_by_id(graph: Graph, tenant: str, ids: Sequence[str], *, now: int) -> list[Any]:
+    """The things with these ids, in order; None for one that isn't the tenant's. One statement."""
+    found = dict(await graph.read(NODES_BY_ID, t=tenant, ids=list(ids), now=now))
+    return [any_value(found[place]) if place in found else None for place in range(len(ids))]
+
+
+async def vectors_by_id(graph: Graph, tenant: str, ids: Sequence[str]) -> list[list[float] | None]:
+    """The vectors of the things with these ids, in order; None where there is none. One statement."""
+    found = dict(await graph.read(VECTORS_BY_ID, t=tenant, ids=list(ids)))
+    return [found.get(place) for place in range(len(ids))]

@@ -1,0 +1,172 @@
+"""The store's own schema: constraints and indexes, its version, and what its vectors and words were made with."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from neo4j.exceptions import ClientError, DriverError, Neo4jError, TransientError
+
+from reverie.domain.ids import new_id
+from reverie.errors import StoreError
+from reverie.graph.store import Graph, Transaction
+
+log = logging.getLogger("reverie.graph")
+
+SCHEMA_VERSION = 1
+VECTOR_LABELS = ("Memory", "Topic")
+MEMORY_FILTERS = (
+    "tenant",
+    "memoryType",
+    "importance",
+    "conversationId",
+    "subjectId",
+    "agentId",
+    "createdAt",
+    "happenedAt",
+    "expiresAt",
+)
+"""The properties that the memories' vector index carries, so that it can filter by them."""
+
+STORE_CONSTRAINT = "CREATE CONSTRAINT store_name IF NOT EXISTS FOR (n:Store) REQUIRE n.name IS UNIQUE"
+
+_CONSTRAINTS = (
+    "CREATE CONSTRAINT node_id IF NOT EXISTS FOR (n:Node) REQUIRE n.id IS UNIQUE",
+    "CREATE CONSTRAINT name_key IF NOT EXISTS FOR (n:Name) REQUIRE (n.tenant, n.kind, n.form, n.type) IS UNIQUE",
+    "CREATE CONSTRAINT tenant_name IF NOT EXISTS FOR (n:Tenant) REQUIRE n.name IS UNIQUE",
+    "CREATE CONSTRAINT tenant_number IF NOT EXISTS FOR (n:Tenant) REQUIRE n.number IS UNIQUE",
+    "CREATE CONSTRAINT receipt_key IF NOT EXISTS FOR (n:Receipt) REQUIRE (n.tenant, n.field, n.key) IS UNIQUE",
+    "CREATE CONSTRAINT conversation_thread IF NOT EXISTS FOR (n:Conversation) REQUIRE (n.tenant, n.threadId) IS UNIQUE",
+)
+_ORDERS = {
+    "Memory": ("createdAt", "updatedAt", "happenedAt", "importance"),
+    "Conversation": ("form", "createdAt", "updatedAt"),
+    "Topic": ("form", "createdAt", "updatedAt"),
+    "Entity": ("form", "createdAt", "updatedAt"),
+    "Fact": ("createdAt",),
+    "Community": ("form",),
+}
+_INDEXES = (
+    *(
+        f"CREATE INDEX {label.lower()}_{column.lower()} IF NOT EXISTS FOR (n:{label}) ON (n.tenant, n.{column}, n.id)"
+        for label, columns in _ORDERS.items()
+        for column in columns
+    ),
+    "CREATE INDEX memory_subject IF NOT EXISTS FOR (n:Memory) ON (n.tenant, n.subjectId)",
+    "CREATE INDEX fact_subject IF NOT EXISTS FOR (n:Fact) ON (n.tenant, n.subjectForm)",
+    "CREATE INDEX fact_object IF NOT EXISTS FOR (n:Fact) ON (n.tenant, n.objectForm)",
+    "CREATE FULLTEXT INDEX words IF NOT EXISTS FOR (n:Memory|Conversation|Topic|Fact|Entity) ON EACH [n.words] "
+    "OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace', `fulltext.eventually_consistent`: true}}",
+)
+
+LOCK_STORE = "MERGE (s:Store {name: 'reverie'}) ON CREATE SET s.epoch = $epoch SET s.locked = coalesce(s.locked, 0) + 1 RETURN s.version"
+RECORD_VERSION = (
+    "MATCH (s:Store {name: 'reverie'}) SET s.version = $version, s.analysis = coalesce(s.analysis, $analysis)"
+)
+READ_STORE = "MATCH (s:Store {name: 'reverie'}) RETURN [s.version, s.embedder, s.dimensions, s.analysis]"
+RECORD_EMBEDDER = "MATCH (s:Store {name: 'reverie'}) SET s.embedder = $embedder, s.dimensions = $dimensions"
+AWAIT_INDEXES = "CALL db.awaitIndexes(600)"
+AWAIT_WORDS = "CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()"
+
+
+def vector_index(label: str, dimensions: int) -> str:
+    """The statement that makes a label's vector index; every vector is compared in full (quantization NONE)."""
+    carried = ", ".join(f"n.{column}" for column in (MEMORY_FILTERS if label == "Memory" else ("tenant",)))
+    return (
+        f"CYPHER 25 CREATE VECTOR INDEX {label.lower()}_embedding IF NOT EXISTS FOR (n:{label}) ON (n.embedding) WITH [{carried}] "
+        f"OPTIONS {{indexConfig: {{`vector.dimensions`: {dimensions}, `vector.similarity_function`: 'cosine', "
+        "`vector.quantization.type`: 'NONE'}}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRecord:
+    """What the store says of itself; embedder is None while none was ever chosen."""
+
+    version: int
+    embedder: str | None
+    dimensions: int | None
+    analysis: int | None
+
+
+async def set_up(graph: Graph, *, analysis: int) -> StoreRecord:
+    """Brings the store to this version's schema; idempotent, and safe from several processes at once.
+
+    Raises StoreError for a store of a newer version.
+    """
+    await _patiently(graph, STORE_CONSTRAINT)
+    record = await read_record(graph)
+    if record is None or record.version != SCHEMA_VERSION:
+        await _migrate(graph, analysis)
+        record = await read_record(graph)
+    if record is None:
+        raise StoreError("the store's own record can't be read back")
+    return record
+
+
+async def read_record(graph: Graph) -> StoreRecord | None:
+    """The store's record, None before the first set-up; StoreError when it was written by a newer version."""
+    row = await graph.read(READ_STORE)
+    if row is None or row[0] is None:
+        return None
+    record = StoreRecord(*row)
+    if record.version > SCHEMA_VERSION:
+        raise StoreError(
+            f"this store was written by a newer Reverie (schema {record.version}, this one knows {SCHEMA_VERSION}); "
+            "install that version or newer"
+        )
+    return record
+
+
+async def _migrate(graph: Graph, analysis: int) -> None:
+    async def under_lock(transaction: Transaction) -> None:
+        # schema statements can't share a transaction with data: the lock is held here while they run beside it
+        found = await transaction.run(LOCK_STORE, epoch=new_id())
+        if found is not None and found >= SCHEMA_VERSION:
+            return
+        for statement in (*_CONSTRAINTS, *_INDEXES):
+            await _patiently(graph, statement)
+        await graph.execute(AWAIT_INDEXES)
+        await transaction.run(RECORD_VERSION, version=SCHEMA_VERSION, analysis=analysis)
+
+    await graph.transact(under_lock)
+    log.info("the store's schema is set up", extra={"version": SCHEMA_VERSION})
+
+
+async def record_embedder(graph: Graph, embedder: str, dimensions: int) -> None:
+    """Makes the vector indexes of this dimension, and records what fills them."""
+    for label in VECTOR_LABELS:
+        await _patiently(graph, vector_index(label, dimensions))
+    await graph.execute(AWAIT_INDEXES)
+
+    async def record(transaction: Transaction) -> None:
+        await transaction.run(RECORD_EMBEDDER, embedder=embedder, dimensions=dimensions)
+
+    await graph.transact(record)
+
+
+async def drop_vector_indexes(graph: Graph) -> None:
+    """Takes the vector indexes away, before vectors of another dimension are written."""
+    for label in VECTOR_LABELS:
+        await _patiently(graph, f"DROP INDEX {label.lower()}_embedding IF EXISTS")
+
+
+async def await_words(graph: Graph) -> None:
+    """Returns when the full-text index holds all that was committed; where Neo4j can't tell, it will soon."""
+    try:
+        await graph.execute(AWAIT_WORDS)
+    except (DriverError, Neo4jError, OSError):
+        log.warning("could not wait for the full-text index", exc_info=True)
+
+
+async def _patiently(graph: Graph, statement: str) -> Any:
+    """Runs a schema statement; two processes making the same thing at once are no error."""
+    for attempt in range(10):
+        try:
+            return await graph.execute(statement)
+        except (TransientError, ClientError) as error:
+            known = "EquivalentSchemaRuleAlreadyExists" in (error.code or "") or isinstance(error, TransientError)
+            if not known or attempt == 9:  # noqa: PLR2004 - the last of the ten
+                raise
+            await asyncio.sleep(0.2 * (attempt + 1))
+    return None

@@ -1,0 +1,134 @@
+"""Both arms of a search in one statement: nearest by vector, best by word, each filtered inside."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from reverie.domain import policy
+from reverie.domain.memories import MemoryFilter
+from reverie.domain.search import VECTOR_KINDS, Candidates, SearchKind
+from reverie.domain.text import keyword_query
+from reverie.graph.filters import index_can_decide, memory_where
+from reverie.graph.records import any_row, any_value
+from reverie.graph.store import Graph
+
+VECTOR_DEPTH = 200
+"""Neighbours asked of the vector index: asked for no more than are used, a large index loses true ones."""
+KEYWORD_DEPTH = 400
+"""Hits asked of the full-text index before what is expired or filtered is taken out."""
+EVERYTHING = 2_147_483_647
+_KINDS = {
+    SearchKind.MEMORY: ("Memory", "m"),
+    SearchKind.FACT: ("Fact", "f"),
+    SearchKind.ENTITY: ("Entity", "e"),
+    SearchKind.TOPIC: ("Topic", "t"),
+    SearchKind.CONVERSATION: ("Conversation", "c"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Arms:
+    """The shape of a search: which kinds the vector arm looks at, whether there is a keyword arm, how both filter."""
+
+    semantic: tuple[SearchKind, ...]
+    keyword: bool
+    predicates: tuple[str, ...] = ()
+    exact_start: str | None = None
+    filter_in_index: bool = False
+
+
+def _semantic(kind: SearchKind, arms: Arms) -> str:
+    label, _ = _KINDS[kind]
+    if kind is SearchKind.MEMORY and arms.exact_start is not None:
+        # edges can't be looked up inside the index: what they lead to is compared one by one
+        predicates = " AND ".join(("x.tenant = $t", "x.expiresAt > $now", "x.embedding IS NOT NULL", *arms.predicates))
+        return (
+            f"{arms.exact_start} WITH x WHERE {predicates} "
+            "RETURN x, vector.similarity.cosine(x.embedding, $vector) AS score ORDER BY score DESC LIMIT $depth"
+        )
+    inside = ["x.tenant = $t"]
+    if kind is SearchKind.MEMORY and arms.filter_in_index:
+        inside += [*arms.predicates, "x.expiresAt > $now"]
+    return (
+        f"MATCH (x:{label}) SEARCH x IN (VECTOR INDEX {label.lower()}_embedding FOR $vector "
+        f"WHERE {' AND '.join(inside)} LIMIT $depth) SCORE AS score RETURN x, score"
+    )
+
+
+def _kept(predicates: Sequence[str]) -> str:
+    """From `raw`, what is visible and passes: its best, as rows [id, score, row]."""
+    passing = " AND ".join(("x.tenant = $t", "coalesce(x.expiresAt > $now, true)", *predicates))
+    return (
+        "WITH collect({x: x, score: score}) AS raw "
+        f"CALL (raw) {{ UNWIND raw AS c WITH c.x AS x, c.score AS score WHERE {passing} "
+        "WITH x, score ORDER BY score DESC, x.id LIMIT $most "
+        f"RETURN collect([x.id, score, {any_row('x')}]) AS kept }} "
+    )
+
+
+@lru_cache(maxsize=1024)
+def search_statement(arms: Arms) -> str:
+    """[semantic rows, how many the vector index gave, keyword rows, how many the full-text index gave]."""
+    text = "CYPHER 25 "
+    if arms.semantic:
+        union = " UNION ALL ".join(_semantic(kind, arms) for kind in arms.semantic)
+        text += f"CALL () {{ CALL () {{ {union} }} {_kept(())}RETURN size(raw) AS vectors, kept AS near }} "
+    else:
+        text += "WITH 0 AS vectors, [] AS near "
+    if arms.keyword:
+        text += (
+            "CALL () { CALL db.index.fulltext.queryNodes('words', $words, {limit: $deep}) YIELD node AS x, score "
+            f"{_kept(arms.predicates)}RETURN size(raw) AS words, kept AS matching }} "
+        )
+    else:
+        text += "WITH *, 0 AS words, [] AS matching "
+    return f"{text}RETURN [near, vectors, matching, words]"
+
+
+async def candidates(
+    graph: Graph,
+    tenant: str,
+    number: int,
+    kinds: Sequence[SearchKind],
+    wanted: MemoryFilter,
+    vector: Sequence[float] | None,
+    words: Sequence[str],
+    *,
+    now: int,
+) -> Candidates:
+    """The best of both arms, at most ARM_DEPTH each. One statement; another where expiry or a filter left too few."""
+    where = memory_where(wanted)
+    semantic = tuple(kind for kind in kinds if kind in VECTOR_KINDS) if vector is not None else ()
+    keyword = bool(words) and bool(kinds)
+    if not semantic and not keyword:
+        return Candidates([], [], {})
+    arms = Arms(
+        semantic,
+        keyword,
+        where.predicates,
+        None if index_can_decide(wanted) else where.start,
+        filter_in_index=bool(where.predicates),
+    )
+    parameters: dict[str, Any] = {
+        "t": tenant,
+        "now": now,
+        "vector": None if vector is None else list(vector),
+        "words": keyword_query(words, [f"{number}{_KINDS[kind][1]}" for kind in kinds]),
+        "most": policy.ARM_DEPTH,
+        "depth": VECTOR_DEPTH,
+        "deep": KEYWORD_DEPTH,
+        **where.values(),
+    }
+    near, vectors, matching, hits = await graph.read(search_statement(arms), **parameters)
+    short_of_near = semantic and not arms.filter_in_index and len(near) < policy.ARM_DEPTH <= vectors
+    short_of_words = len(matching) < policy.ARM_DEPTH and hits >= KEYWORD_DEPTH
+    if short_of_near or short_of_words:
+        thorough = replace(arms, filter_in_index=True)
+        near, _, matching, _ = await graph.read(search_statement(thorough), **parameters | {"deep": EVERYTHING})
+    rows = [*near, *matching]
+    return Candidates(
+        [(row[0], row[1]) for row in near],
+        [(row[0], row[1]) for row in matching],
+        {row[0]: any_value(row[2]) for row in rows},
+    )

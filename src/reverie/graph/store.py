@@ -1,0 +1,227 @@
+"""The door to Neo4j: reads, transactions, retries, and the driver's errors in our words."""
+
+import asyncio
+import logging
+import random
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, LiteralString, TypeVar, cast
+
+from neo4j import (
+    READ_ACCESS,
+    WRITE_ACCESS,
+    AsyncDriver,
+    AsyncGraphDatabase,
+    AsyncManagedTransaction,
+    AsyncTransaction,
+    Query,
+)
+from neo4j.exceptions import (
+    AuthError,
+    ClientError,
+    ConstraintError,
+    DriverError,
+    Neo4jError,
+    ServiceUnavailable,
+    SessionExpired,
+    TransientError,
+)
+from neo4j.exceptions import (
+    ConfigurationError as DriverConfigurationError,
+)
+
+from reverie.errors import ConfigurationError, StoreError, Unavailable
+
+T = TypeVar("T")
+log = logging.getLogger("reverie.graph")
+
+OLDEST_SERVER = (2026, 2)
+_RACES = {"Neo.ClientError.Statement.EntityNotFound", "Neo.ClientError.Schema.ConstraintValidationFailed"}
+_CONNECTION_LOST = (ServiceUnavailable, SessionExpired, OSError, ssl.SSLError)
+_MOST_TRIES = 12
+_READ_TRIES = 3
+
+
+class Raced(Exception):
+    """What a transaction was about to connect went away meanwhile; it is run again."""
+
+
+class CommitUnknown(Unavailable):
+    """The connection broke at commit: the write may or may not have happened."""
+
+
+class Transaction:
+    """One open transaction; its statements answer with one record of one value."""
+
+    def __init__(self, transaction: AsyncTransaction | AsyncManagedTransaction, graph: "Graph") -> None:
+        self._transaction = transaction
+        self._graph = graph
+
+    async def run(self, statement: str, **parameters: Any) -> Any:
+        """The first value of the first record; None where there is no record."""
+        self._graph.statements += 1
+        result = await self._transaction.run(cast(LiteralString, statement), parameters)
+        record = await result.single()
+        return None if record is None else record[0]
+
+
+class Graph:
+    """One database of one Neo4j. `statements` counts what was sent, for tests and metrics."""
+
+    def __init__(self, driver: AsyncDriver, database: str | None, *, time_limit: float) -> None:
+        self._driver = driver
+        self._database = database
+        self._time_limit = time_limit
+        self.statements = 0
+
+    async def read(self, statement: str, **parameters: Any) -> Any:
+        """Runs a reading statement by itself: the first value of its first record, None where there is no record.
+
+        Raises Unavailable when Neo4j doesn't answer within the time limit.
+        """
+        for attempt in range(1, _READ_TRIES + 1):
+            self.statements += 1
+            try:
+                async with asyncio.timeout(self._time_limit + 5):
+                    async with self._driver.session(
+                        database=self._database, default_access_mode=READ_ACCESS, fetch_size=-1
+                    ) as session:
+                        result = await session.run(
+                            Query(cast(LiteralString, statement), timeout=self._time_limit), parameters
+                        )
+                        record = await result.single()
+                        return None if record is None else record[0]
+            except (TransientError, *_CONNECTION_LOST) as error:
+                if attempt == _READ_TRIES or timed_out(error):
+                    raise unavailable(error) from error
+                await asyncio.sleep(0.05 * attempt)
+            except (TimeoutError, DriverError) as error:
+                raise unavailable(error) from error
+            except ClientError as error:
+                if timed_out(error) or isinstance(error, AuthError):
+                    raise unavailable(error) from error
+                raise
+        raise AssertionError("unreachable")
+
+    async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Runs `work` in one transaction, again from the start after a deadlock or a race; commits.
+
+        Raises Unavailable when Neo4j doesn't answer, CommitUnknown when it stopped answering at commit.
+        """
+        for attempt in range(1, _MOST_TRIES + 1):
+            try:
+                async with asyncio.timeout(self._time_limit * 2):
+                    return await self._try(work)
+            except (TransientError, Raced) as error:
+                if attempt == _MOST_TRIES or timed_out(error):
+                    raise unavailable(error) from error
+            except (ClientError, ConstraintError) as error:
+                if timed_out(error) or isinstance(error, AuthError):
+                    raise unavailable(error) from error
+                if error.code not in _RACES or attempt == _MOST_TRIES:
+                    raise
+            except (TimeoutError, DriverError, *_CONNECTION_LOST) as error:
+                raise unavailable(error) from error
+            log.debug("transaction is run again", extra={"attempt": attempt})
+            # full jitter: writers that met once must not meet again
+            await asyncio.sleep(random.uniform(0, min(1.0, 0.02 * 2**attempt)))  # noqa: S311 - no secret
+        raise AssertionError("unreachable")
+
+    async def _try(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        async with self._driver.session(
+            database=self._database, default_access_mode=WRITE_ACCESS, fetch_size=-1
+        ) as session:
+            transaction = await session.begin_transaction(timeout=self._time_limit)
+            try:
+                done = await work(Transaction(transaction, self))
+            except BaseException:
+                await transaction.close()
+                raise
+            try:
+                await transaction.commit()
+            except _CONNECTION_LOST as error:
+                raise CommitUnknown(
+                    "Neo4j went away while the write was being committed; it may have happened"
+                ) from error
+            return done
+
+    async def execute(self, statement: str, **parameters: Any) -> Any:
+        """Runs a statement that can't share a transaction (schema changes, procedures): as `read`, with write access."""
+        self.statements += 1
+        async with self._driver.session(database=self._database, default_access_mode=WRITE_ACCESS) as session:
+            result = await session.run(cast(LiteralString, statement), parameters)
+            record = await result.single()
+            return None if record is None else record[0]
+
+    async def server_version(self) -> str:
+        """The version of the Neo4j behind, such as "2026.08.1"."""
+        return str(
+            await self.read(
+                "CALL dbms.components() YIELD name, versions WHERE name = 'Neo4j Kernel' RETURN versions[0]"
+            )
+        )
+
+
+def timed_out(error: BaseException) -> bool:
+    """Whether Neo4j ended a transaction for its time limit."""
+    return isinstance(error, Neo4jError) and "TransactionTimedOut" in (error.code or "")
+
+
+def unavailable(error: BaseException) -> Unavailable:
+    """The driver's error in our words, its own text left to the log."""
+    if isinstance(error, Unavailable):
+        return error
+    log.warning("Neo4j does not answer as it should", exc_info=error)
+    if isinstance(error, TimeoutError) or timed_out(error):
+        return Unavailable("Neo4j did not answer within the time limit")
+    if isinstance(error, (TransientError, Raced)):
+        return Unavailable("too many writers met on the same things; try again")
+    return Unavailable("Neo4j can't be reached")
+
+
+@asynccontextmanager
+async def open_graph(
+    uri: str, username: str | None, password: str | None, database: str | None, *, time_limit: float
+) -> AsyncIterator[Graph]:
+    """Opens a Neo4j of at least version 2026.02 and closes it again.
+
+    Raises ConfigurationError for an address or credentials that are refused, StoreError for an older server,
+    Unavailable when nothing answers.
+    """
+    auth = None if username is None or password is None else (username, password)
+    routed = uri.startswith("neo4j")
+    try:
+        driver = AsyncGraphDatabase.driver(
+            uri,
+            auth=auth,
+            connection_timeout=5,
+            connection_acquisition_timeout=min(10.0, time_limit),
+            max_connection_pool_size=50,
+            telemetry_disabled=True,
+            user_agent="reverie",
+        )
+    except (DriverConfigurationError, ValueError) as error:
+        raise ConfigurationError(f"NEO4J_URI {uri!r} is not an address of a Neo4j: {error}") from error
+    async with driver:
+        try:
+            await driver.verify_connectivity(database=database) if database else await driver.verify_connectivity()
+        except AuthError as error:
+            raise ConfigurationError(
+                f"Neo4j at {uri} refuses the user or password (NEO4J_USERNAME, NEO4J_PASSWORD)"
+            ) from error
+        except ClientError as error:
+            raise ConfigurationError(f"Neo4j at {uri} refuses the database {database!r} (NEO4J_DATABASE)") from error
+        except (DriverError, Neo4jError, OSError) as error:
+            raise Unavailable(f"no Neo4j answers at {uri}: {error}") from error
+        graph = Graph(driver, database, time_limit=time_limit)
+        version = await graph.server_version()
+        if _numbers(version) < OLDEST_SERVER:
+            oldest = ".".join(f"{part:02}" for part in OLDEST_SERVER)
+            raise StoreError(f"Neo4j at {uri} is version {version}; Reverie needs {oldest} or newer")
+        log.info("connected to Neo4j", extra={"version": version, "routed": routed})
+        yield graph
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("-", maxsplit=1)[0].split(".")[:2] if part.isdigit())

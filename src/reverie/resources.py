@@ -1,0 +1,136 @@
+"""What a process holds open: the graph, its joined commits, and the embedder."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+from reverie.ai.cached_embedder import CachedEmbedder
+from reverie.ai.embedders import Embedder
+from reverie.ai.local_embedder import DIMENSIONS as LOCAL_DIMENSIONS
+from reverie.ai.local_embedder import NAME as LOCAL_NAME
+from reverie.ai.local_embedder import LocalEmbedder, local_embedder_available
+from reverie.ai.openai_embedder import OpenAIEmbedder, OpenAIOptions
+from reverie.domain.embedding import Choice, Provider, choose_embedder
+from reverie.domain.text import ANALYSIS_VERSION
+from reverie.graph.commits import Commits
+from reverie.graph.schema import StoreRecord, record_embedder, set_up
+from reverie.graph.store import Graph, open_graph
+from reverie.graph.tenants import tenant_number
+from reverie.local import LocalNeo4jOptions, private_neo4j
+from reverie.settings import Settings
+
+log = logging.getLogger("reverie")
+
+
+@dataclass(slots=True)
+class Resources:
+    """Everything a use case needs from outside. `unembedded` is set when something waits for its vector."""
+
+    graph: Graph
+    commits: Commits
+    embedder: Embedder | None
+    embedder_note: str | None
+    embedding_timeout: float
+    neo4j_version: str
+    unembedded: asyncio.Event = field(default_factory=asyncio.Event)
+    _numbers: dict[str, int] = field(default_factory=dict)
+
+    async def tenant_number(self, tenant: str) -> int:
+        """The number that prefixes a tenant's words."""
+        if tenant not in self._numbers:
+            self._numbers[tenant] = await tenant_number(self.graph, tenant)
+        return self._numbers[tenant]
+
+
+@asynccontextmanager
+async def open_neo4j(
+    settings: Settings, notify: Callable[[str], None], *, progress: bool = False
+) -> AsyncIterator[Graph]:
+    """Opens the Neo4j that the settings name, or starts a private one where they name none."""
+    async with AsyncExitStack() as stack:
+        if settings.neo4j_uri:
+            uri, user, password = settings.neo4j_uri, settings.neo4j_username, settings.neo4j_password
+        else:
+            local = await stack.enter_async_context(
+                private_neo4j(
+                    LocalNeo4jOptions(
+                        data_dir=settings.data_dir,
+                        cache_dir=settings.cache_dir,
+                        version=settings.neo4j_version,
+                        java=settings.java,
+                        heap=settings.neo4j_heap,
+                        page_cache=settings.neo4j_page_cache,
+                    ),
+                    notify=notify,
+                    progress=progress,
+                )
+            )
+            uri, user, password = local.uri, local.username, local.password
+        yield await stack.enter_async_context(
+            open_graph(uri, user, password, settings.neo4j_database, time_limit=settings.neo4j_timeout)
+        )
+
+
+@asynccontextmanager
+async def open_resources(
+    settings: Settings, notify: Callable[[str], None] = log.info, *, progress: bool = False
+) -> AsyncIterator[Resources]:
+    """Opens all that the settings name and sets the store up; closes in reverse.
+
+    `notify` gets lines for a person. Raises StartupError or Unavailable, one sentence for the terminal.
+    """
+    async with AsyncExitStack() as stack:
+        graph = await stack.enter_async_context(open_neo4j(settings, notify, progress=progress))
+        record = await set_up(graph, analysis=ANALYSIS_VERSION)
+        choice = choose(settings, record)
+        embedder = make_embedder(settings, choice)
+        if embedder is not None:
+            stack.push_async_callback(embedder.close)
+            if record.embedder is None:
+                await record_embedder(graph, embedder.name, embedder.dimensions)
+        commits = Commits(graph)
+        stack.push_async_callback(commits.close)
+        yield Resources(graph, commits, embedder, choice.note, settings.embedding_timeout, await graph.server_version())
+
+
+def choose(settings: Settings, record: StoreRecord) -> Choice:
+    """Which embedder these settings mean for a store with this record."""
+    names: dict[Provider, str] = {
+        "openai": _with_dimensions(openai_options(settings).name, settings.embedding_dimensions),
+        "local": _with_dimensions(LOCAL_NAME, LOCAL_DIMENSIONS),
+    }
+    return choose_embedder(
+        settings.embedder,
+        recorded=None if record.embedder is None else _with_dimensions(record.embedder, record.dimensions),
+        names=names,
+        has_key=bool(settings.openai_api_key),
+        no_local=local_embedder_available(),
+    )
+
+
+def _with_dimensions(name: str, dimensions: int | None) -> str:
+    return f"{name} ({dimensions} dimensions)"
+
+
+def make_embedder(settings: Settings, choice: Choice) -> Embedder | None:
+    """The embedder of a choice, cached; None for none."""
+    match choice.provider:
+        case "openai":
+            return CachedEmbedder(OpenAIEmbedder(openai_options(settings)))
+        case "local":
+            local = LocalEmbedder()
+            local.start()
+            return CachedEmbedder(local)
+        case "none":
+            return None
+
+
+def openai_options(settings: Settings) -> OpenAIOptions:
+    return OpenAIOptions(
+        api_key=settings.openai_api_key or "",
+        base_url=settings.openai_base_url,
+        model=settings.embedding_model,
+        dimensions=settings.embedding_dimensions,
+    )

@@ -1,0 +1,104 @@
+"""Vectors: made in the request where the embedder is in time, otherwise by the loop in the background."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from reverie.ai.embedders import Embedder, embed_within
+from reverie.errors import EmbeddingFailed, Unavailable
+from reverie.graph import embeddings
+from reverie.graph.schema import drop_vector_indexes, record_embedder
+from reverie.resources import Resources
+
+log = logging.getLogger("reverie.embedding")
+
+AT_ONCE = 64
+REST = 5.0
+"""Seconds between two looks at what waits, when nothing rings."""
+LONGEST_REST = 60.0
+
+
+async def embed(resources: Resources, texts: Sequence[str]) -> list[list[float] | None]:
+    """The texts' vectors, None for each that wasn't made within the time limit."""
+    if resources.embedder is None:
+        return [None] * len(texts)
+    return await embed_within(resources.embedder, texts, resources.embedding_timeout)
+
+
+async def embed_query(resources: Resources, query: str) -> list[float] | None:
+    """The vector of a question; None where there is no embedder or it isn't in time."""
+    if resources.embedder is None or not query.strip():
+        return None
+    try:
+        async with asyncio.timeout(resources.embedding_timeout):
+            return await resources.embedder.embed_query(query)
+    except (EmbeddingFailed, TimeoutError):
+        log.warning("a question could not be embedded: it was searched by word only", exc_info=True)
+        return None
+
+
+def ring(resources: Resources, vectors: Sequence[list[float] | None]) -> None:
+    """Wakes the background loop when something was written without its vector."""
+    if any(vector is None for vector in vectors):
+        resources.unembedded.set()
+
+
+async def embed_waiting(resources: Resources) -> None:
+    """Embeds what waits, for ever; an outage makes it rest longer, a text that fails goes to the end of the queue."""
+    if resources.embedder is None:
+        return
+    rest = 0.0
+    while True:
+        if rest:
+            try:
+                async with asyncio.timeout(rest):
+                    await resources.unembedded.wait()
+            except TimeoutError:
+                pass
+        resources.unembedded.clear()
+        try:
+            done, failed = await embed_some(resources, resources.embedder)
+        except (Unavailable, EmbeddingFailed):
+            log.warning("waiting vectors could not be made; they are tried again", exc_info=True)
+            done, failed = 0, 1
+        if done:
+            rest = 0.0
+        else:
+            rest = min(LONGEST_REST, max(REST, rest * 2)) if failed else REST
+
+
+async def embed_some(resources: Resources, embedder: Embedder) -> tuple[int, int]:
+    """Embeds a batch of what waits; how many got their vector, and how many failed."""
+    waiting = await embeddings.unembedded(resources.graph, AT_ONCE)
+    if not waiting:
+        return 0, 0
+    vectors = await embed_within(embedder, [node.text for node in waiting], 60.0)
+    made = [(node, vector) for node, vector in zip(waiting, vectors, strict=True) if vector is not None]
+    failed = [node.id for node, vector in zip(waiting, vectors, strict=True) if vector is None]
+    if failed:
+        await embeddings.note_failures(resources.graph, failed)
+    if made:
+        await embeddings.set_vectors(resources.graph, made)
+    return len(made), len(failed)
+
+
+async def reembed(resources: Resources, embedder: Embedder, progress: Callable[[int, int], None]) -> int:
+    """Makes every vector anew with another embedder; returns how many. `progress` gets (done, all).
+
+    Interrupted, it leaves a store whose vectors all come from the new embedder, the rest waiting for theirs.
+    """
+    await drop_vector_indexes(resources.graph)
+    total = await embeddings.mark_all(resources.graph)
+    await record_embedder(resources.graph, embedder.name, embedder.dimensions)
+    done = 0
+    progress(done, total)
+    while True:
+        made, failed = await embed_some(resources, embedder)
+        done += made
+        progress(min(done, total), total)
+        if not made and failed:
+            raise EmbeddingFailed(
+                f"{failed} texts could not be embedded; what is left will be tried again by `reverie serve`"
+            )
+        if not made:
+            return done

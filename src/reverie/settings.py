@@ -1,0 +1,136 @@
+"""Every setting, read from the environment once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import orjson
+from platformdirs import user_cache_path, user_data_path
+
+from reverie.errors import ConfigurationError
+
+EMBEDDERS = ("auto", "openai", "local", "none")
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def _setting(variable: str, help_: str, default: Any = None, *, secret: bool = False, factory: Any = None) -> Any:
+    metadata = {"variable": variable, "help": help_, "secret": secret}
+    if factory is not None:
+        return field(default_factory=factory, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of one process; each names its environment variable and says what it is for."""
+
+    host: str = _setting("REVERIE_HOST", "Address to listen on.", "127.0.0.1")
+    port: int = _setting("REVERIE_PORT", "Port to listen on.", 8000)
+    data_dir: Path = _setting(
+        "REVERIE_DATA_DIR",
+        "Folder of the private Neo4j; the platform's user data folder by default.",
+        factory=lambda: user_data_path("reverie", appauthor=False),
+    )
+    cache_dir: Path = _setting(
+        "REVERIE_CACHE_DIR",
+        "Folder for what is fetched once and shared; the platform's user cache folder by default.",
+        factory=lambda: user_cache_path("reverie", appauthor=False),
+    )
+    api_keys: str | None = _setting(
+        "REVERIE_API_KEYS",
+        "JSON object of API key to tenant, or the path of a file holding one; none: one tenant, loopback only.",
+        secret=True,
+    )
+    neo4j_uri: str | None = _setting("NEO4J_URI", "Address of a Neo4j; none: a private one is started.")
+    neo4j_username: str = _setting("NEO4J_USERNAME", "User of that Neo4j.", "neo4j")
+    neo4j_password: str | None = _setting("NEO4J_PASSWORD", "Password of that Neo4j.", secret=True)
+    neo4j_database: str | None = _setting("NEO4J_DATABASE", "Database of that Neo4j; its default one otherwise.")
+    neo4j_version: str = _setting("REVERIE_NEO4J_VERSION", "Version of the private Neo4j.", "2026.08.1")
+    neo4j_heap: str = _setting("REVERIE_NEO4J_HEAP", "Heap of the private Neo4j.", "1g")
+    neo4j_page_cache: str = _setting("REVERIE_NEO4J_PAGE_CACHE", "Page cache of the private Neo4j.", "512m")
+    neo4j_timeout: float = _setting("REVERIE_NEO4J_TIMEOUT", "Seconds a statement may take.", 30.0)
+    java: str | None = _setting("REVERIE_JAVA", "Java to run the private Neo4j with, 21 or newer.")
+    embedder: str = _setting(
+        "REVERIE_EMBEDDER",
+        "What makes vectors: auto, openai, local or none; auto chooses once, for an empty store.",
+        "auto",
+    )
+    embedding_model: str = _setting("REVERIE_EMBEDDING_MODEL", "OpenAI's embedding model.", "text-embedding-3-small")
+    embedding_dimensions: int = _setting("REVERIE_EMBEDDING_DIMENSIONS", "Dimensions of that model's vectors.", 1536)
+    embedding_timeout: float = _setting(
+        "REVERIE_EMBEDDING_TIMEOUT",
+        "Seconds that a write waits for its vectors, and a search for its query's; later ones are made in the background.",
+        2.0,
+    )
+    openai_api_key: str | None = _setting("OPENAI_API_KEY", "Key for OpenAI or a compatible server.", secret=True)
+    openai_base_url: str | None = _setting("OPENAI_BASE_URL", "Address of a compatible server.")
+    log_level: str = _setting("REVERIE_LOG_LEVEL", "Level of the log: debug, info, warning or error.", "warning")
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str], **given: Any) -> "Settings":
+        """Reads the environment; what is given (and not None) goes before it. ConfigurationError names a bad variable."""
+        values: dict[str, Any] = {}
+        for member in fields(cls):
+            raw = given.get(member.name)
+            if raw is None:
+                raw = environ.get(member.metadata["variable"])
+            if raw is not None and raw != "":
+                values[member.name] = _parsed(member.name, member.metadata["variable"], str(member.type), raw)
+        settings = cls(**values)
+        settings.check()
+        return settings
+
+    def check(self) -> None:
+        """Raises ConfigurationError for values that can't work together."""
+        if not 0 <= self.port <= 65_535:  # noqa: PLR2004 - the largest port
+            raise ConfigurationError(f"REVERIE_PORT: {self.port} is no port")
+        if self.embedder not in EMBEDDERS:
+            raise ConfigurationError(f"REVERIE_EMBEDDER: {self.embedder!r} is none of {', '.join(EMBEDDERS)}")
+        if self.embedder == "openai" and not self.openai_api_key:
+            raise ConfigurationError("REVERIE_EMBEDDER is openai, but OPENAI_API_KEY is not set")
+        for name in ("neo4j_timeout", "embedding_timeout"):
+            if not getattr(self, name) > 0:
+                raise ConfigurationError(f"{self.variable(name)}: must be more than 0")
+        if not self.keys() and self.host not in LOOPBACK:
+            raise ConfigurationError(
+                f"REVERIE_HOST: {self.host} can be reached from other machines, which needs REVERIE_API_KEYS"
+            )
+
+    @classmethod
+    def variable(cls, name: str) -> str:
+        """The environment variable of a setting."""
+        return str(next(member for member in fields(cls) if member.name == name).metadata["variable"])
+
+    def keys(self) -> dict[str, str]:
+        """Tenant by API key; empty when none is configured."""
+        if self.api_keys is None:
+            return {}
+        text = self.api_keys.strip()
+        if not text.startswith("{"):
+            try:
+                text = Path(text).read_text(encoding="utf-8")
+            except (OSError, ValueError) as error:
+                raise ConfigurationError(f"REVERIE_API_KEYS: the file can't be read: {error}") from error
+        try:
+            found = orjson.loads(text)
+        except orjson.JSONDecodeError as error:
+            raise ConfigurationError(f"REVERIE_API_KEYS: no JSON: {error}") from error
+        if not isinstance(found, dict) or not all(isinstance(tenant, str) and tenant for tenant in found.values()):
+            raise ConfigurationError("REVERIE_API_KEYS: must be a JSON object of key to tenant")
+        if not found or any(not key for key in found):
+            raise ConfigurationError("REVERIE_API_KEYS: must name at least one key, none of them empty")
+        return found
+
+
+def _parsed(name: str, variable: str, type_: str, raw: Any) -> Any:
+    if not isinstance(raw, str):
+        return raw
+    try:
+        if "Path" in type_:
+            return Path(raw).expanduser()
+        if "int" in type_:
+            return int(raw)
+        return float(raw) if "float" in type_ else raw
+    except ValueError as error:
+        raise ConfigurationError(f"{variable}: {raw!r} is not a number") from error

@@ -1,0 +1,67 @@
+"""The application: routes, and what is open while it runs."""
+
+import asyncio
+import gc
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from reverie.resources import Resources, open_resources
+from reverie.services.embedding import embed_waiting
+from reverie.settings import Settings
+from reverie.web import health
+from reverie.web.assets import asset_routes
+from reverie.web.auth import Callers
+from reverie.web.http import GraphQLApp
+
+log = logging.getLogger("reverie.web")
+
+Companion = Callable[[Resources], Awaitable[None]]
+"""Something that runs beside the server for as long as it runs."""
+Opener = Callable[[Settings], AbstractAsyncContextManager[Resources]]
+
+
+def create_app(
+    settings: Settings, companions: Sequence[Companion] = (embed_waiting,), opener: Opener = open_resources
+) -> Starlette:
+    """The ASGI application for these settings; its lifespan opens all it needs, and closes it in reverse."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with opener(settings) as resources:
+            app.state.resources = resources
+            running = [asyncio.create_task(_run(companion, resources)) for companion in companions]
+            # what start-up made lives as long as the process: the collector needn't look at it again
+            gc.collect()
+            gc.freeze()
+            try:
+                yield
+            finally:
+                for task in running:
+                    task.cancel()
+                for task in running:
+                    with suppress(asyncio.CancelledError):
+                        await task
+
+    graphql = GraphQLApp(Callers(settings.keys()))
+    return Starlette(
+        routes=[
+            Route("/graphql", graphql),
+            Route("/health/live", health.live),
+            Route("/health/ready", health.ready),
+            *asset_routes(),
+        ],
+        lifespan=lifespan,
+    )
+
+
+async def _run(companion: Companion, resources: Resources) -> None:
+    try:
+        await companion(resources)
+    except asyncio.CancelledError:
+        raise
+    except Exception:
+        log.exception("something beside the server ended; it is started again with the server")

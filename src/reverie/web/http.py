@@ -1,0 +1,116 @@
+"""GraphQL over HTTP: Strawberry's ASGI parts with our context, errors and JSON."""
+
+import re
+from typing import Any
+
+import orjson
+from graphql import GraphQLError
+from cross_web import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocket
+from strawberry.asgi import GraphQL
+from strawberry.http import GraphQLHTTPResponse
+from strawberry.types import ExecutionResult
+from strawberry.types.execution import PreExecutionError
+
+from reverie.api.context import Context
+from reverie.api.errors import formatted
+from reverie.api.schema import schema
+from reverie.domain.ids import new_id
+from reverie.errors import BadInput, ReverieError, Unauthenticated
+from reverie.web.assets import redirect_to_page, wants_page
+from reverie.web.auth import Callers
+
+# NUL and lone surrogates: Bolt, Redis and models can't carry them
+_UNFIT = re.compile("[\\x00\\ud800-\\udfff]")
+_PLAIN = re.compile(r"[\w.:-]{1,100}")
+
+
+class GraphQLApp(GraphQL[Context, None]):
+    """The one endpoint of the API."""
+
+    def __init__(self, callers: Callers) -> None:
+        super().__init__(schema, graphql_ide=None, allow_queries_via_get=True, subscription_protocols=[])
+        self._callers = callers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        request_id = _request_id(request.headers.get("x-request-id"))
+        request.state.request_id = request_id
+        response = redirect_to_page() if wants_page(request) else await self._answered(request, request_id)
+        response.headers["x-request-id"] = request_id
+        await response(scope, receive, send)
+
+    async def _answered(self, request: Request, request_id: str) -> Response:
+        try:
+            return await self.run(request)
+        except Unauthenticated as error:
+            response = _failed(error, 401, request_id, "UNAUTHENTICATED")
+            response.headers["www-authenticate"] = "Bearer"
+            return response
+        except ReverieError as error:
+            return _failed(error, 400, request_id, "BAD_INPUT")
+        except HTTPException as error:
+            return _failed(GraphQLError(error.reason), error.status_code, request_id, "BAD_INPUT")
+        except Exception as error:  # noqa: BLE001 - the last door: what comes here is masked and logged
+            return _failed(error, 500, request_id, "INTERNAL")
+
+    async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Context:
+        tenant = self._callers.tenant(request.headers.get("authorization"))
+        return Context(request.app.state.resources, tenant, request.state.request_id)
+
+    def decode_json(self, data: str | bytes) -> object:
+        decoded = orjson.loads(data)
+        unfit = _unfit(decoded)
+        if unfit is not None:
+            raise BadInput("holds a NUL or half a surrogate pair, which no text may", unfit)
+        return decoded
+
+    def encode_json(self, data: object) -> bytes:
+        return orjson.dumps(data)
+
+    async def process_result(
+        self, request: Request, result: ExecutionResult, strict: bool = False
+    ) -> GraphQLHTTPResponse:
+        return answer(result, request.state.request_id)
+
+
+def _request_id(given: str | None) -> str:
+    """The caller's own id of a request where it is a plain one, a new one otherwise."""
+    return given if given is not None and _PLAIN.fullmatch(given) else new_id()
+
+
+def _failed(error: Exception, status: int, request_id: str, stage: str) -> Response:
+    """The answer to a request that was never executed."""
+    located = error if isinstance(error, GraphQLError) else GraphQLError(str(error), original_error=error)
+    body = {"errors": [formatted(located, request_id, stage)]}
+    return Response(orjson.dumps(body), status, media_type="application/json")
+
+
+def answer(result: ExecutionResult | PreExecutionError, request_id: str) -> GraphQLHTTPResponse:
+    """The body of an answer, its errors with code and request id."""
+    body: dict[str, Any] = {"data": result.data}
+    if result.errors:
+        stage = "GRAPHQL_VALIDATION_FAILED" if isinstance(result, PreExecutionError) else "BAD_INPUT"
+        body["errors"] = [formatted(error, request_id, stage) for error in result.errors]
+    if result.extensions:
+        body["extensions"] = result.extensions
+    return body  # type: ignore[return-value]  # errors carry extensions, which Strawberry's type leaves out
+
+
+def _unfit(decoded: object) -> tuple[str | int, ...] | None:
+    """Where in a decoded body a text is that can't be kept; None where all can."""
+    waiting: list[tuple[object, tuple[str | int, ...]]] = [(decoded, ())]
+    while waiting:
+        value, path = waiting.pop()
+        if isinstance(value, str):
+            if _UNFIT.search(value):
+                return path
+        elif isinstance(value, dict):
+            waiting.extend((name, path) for name in value)
+            waiting.extend((member, (*path, name)) for name, member in value.items())
+        elif isinstance(value, list):
+            waiting.extend((member, (*path, index)) for index, member in enumerate(value))
+    return None
