@@ -127,8 +127,8 @@ class Home:
     def newer_store(self, writer: str) -> LocalNeo4jError:
         """What to say of a store that `writer` has written."""
         return LocalNeo4jError(
-            f"The store in {self.path} was written by {writer}, which is newer than Neo4j {self.version}, the one that "
-            "is to open it: use that version or a newer one."
+            f"Neo4j {self.version} can't open the store in {self.path}, which {writer} has written: "
+            "use that version or a newer one."
         )
 
     def prepare(self) -> str:
