@@ -123,6 +123,7 @@ def run_node(program: str, arguments: list[str], folder: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "NODE_ENV"}
     # Quick retries: npm's own waits add up to over a minute of silence without a network.
     environment |= {"npm_config_fetch_retry_mintimeout": "1000", "npm_config_fetch_retry_maxtimeout": "5000"}
+    environment["NODE_DISABLE_COMPILE_CACHE"] = "1"  # npm would leave it in the folder for temporary files
     try:
         done = run(
             arguments,
