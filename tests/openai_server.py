@@ -139,10 +139,9 @@ class OpenAIServer:
         self.bytes_per_token = 4.0
         """How texts are counted; the most tokens are what they are for OpenAI's models."""
         self.endpoints: dict[str, Callable[[Body], Body]] = {EMBEDDINGS: self._embeddings}
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="openai-server")
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._live()), name="openai-server")
         self._started = threading.Event()
-        self._connections: set[asyncio.Task[None]] = set()
+        self._stop: Callable[[], object] = lambda: None
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -150,26 +149,18 @@ class OpenAIServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._stop()
         self._thread.join()
 
-    def _run(self) -> None:
-        server = self._loop.run_until_complete(asyncio.start_server(self._accept, "127.0.0.1", 0))
+    async def _live(self) -> None:
+        stopped = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        self._stop = lambda: loop.call_soon_threadsafe(stopped.set)
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         self._started.set()
-        self._loop.run_forever()
+        await stopped.wait()
         server.close()
-        for connection in self._connections:
-            connection.cancel()
-        if self._connections:
-            self._loop.run_until_complete(asyncio.wait(self._connections))
-        self._loop.run_until_complete(server.wait_closed())
-        self._loop.close()
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = self._loop.create_task(self._serve(reader, writer))
-        self._connections.add(connection)
-        connection.add_done_callback(self._connections.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         http = h11.Connection(h11.SERVER)

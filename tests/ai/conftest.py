@@ -17,7 +17,10 @@ def openai_server() -> Iterator[OpenAIServer]:
 
 @pytest.fixture
 def openai_options(openai_server: OpenAIServer) -> OpenAIOptions:
-    return OpenAIOptions(api_key=openai_server.api_key, base_url=openai_server.base_url, timeout=5.0, deadline=10.0)
+    """Short vectors, since the tests' server makes them in Python."""
+    return OpenAIOptions(
+        api_key=openai_server.api_key, base_url=openai_server.base_url, dimensions=64, timeout=30.0, deadline=30.0
+    )
 
 
 @pytest.fixture

@@ -25,13 +25,13 @@ LEGAL_TEXTS = {
     "japanese": "昨日のデプロイに問題がありました。",
     "korean": "어제 배포에 문제가 있었습니다.",
     "arabic": "صلى الله عليه وسلم ﷺ",
-    "sign that grows when spelled out": "ﷺ" * 200,
+    "sign that grows when spelled out": "ﷺ" * 60,
     "combining marks": "Z̸̡̛̺͍͔a̵l̶g̷o̸",
     "control characters": "\x01\x02\x7f\u200b\u202e\ufeff",
     "noncharacters": "\ufffe\uffff\U0010ffff",
     "signs": '++-&&||!(){}[]^"~*?:\\/',
-    "100,000 characters": "cell".ljust(50) * 2_000,
-    "long word": "x" * 2_100,
+    "100,000 characters": "cell".ljust(500) * 200,
+    "nowhere to cut": "=" * 2_100,
 }
 
 
@@ -52,7 +52,7 @@ def is_unit_vector_of(embedder: Embedder, vector: list[float]) -> bool:
 
 async def test_it_says_what_it_is(embedder: Embedder) -> None:
     assert (embedder.name, embedder.dimensions) in {
-        ("openai:text-embedding-3-small", 1536),
+        ("openai:text-embedding-3-small", 64),
         ("local:multilingual-e5-small-q4", 384),
     }
     assert embedder.batch_size >= 1
@@ -93,7 +93,7 @@ async def test_any_text_is_legal(embedder: Embedder, text: str) -> None:
 
 
 async def test_the_end_of_a_long_text_counts(embedder: Embedder) -> None:
-    filler = "=" * 12_100
+    filler = "word".ljust(500) * 25
     plain, with_end, end = await embedder.embed_passages(
         [filler, filler + " pineapple pizza recipe", "pineapple pizza recipe"]
     )
@@ -127,19 +127,19 @@ async def test_what_is_done_in_time_is_kept(
     openai_server: OpenAIServer, openai_embedder: OpenAIEmbedder, caplog: pytest.LogCaptureFixture
 ) -> None:
     last = texts(300)[-1]
-    openai_server.fault_for = lambda call: slow(5.0) if last in call.inputs else None
+    openai_server.fault_for = lambda call: slow(20.0) if last in call.inputs else None
     start = time.monotonic()
 
-    vectors = await embed_within(openai_embedder, texts(300), 1.5)
+    vectors = await embed_within(openai_embedder, texts(300), 2.0)
 
-    assert time.monotonic() - start < 3.0
+    assert time.monotonic() - start < 10.0
     assert [vector is not None for vector in vectors] == [True] * 256 + [False] * 44
     (record,) = [record for record in caplog.records if record.name == "reverie.ai.embedders"]
     assert record.levelno == logging.WARNING
     assert record.__dict__["embedder"] == "openai:text-embedding-3-small"
     assert record.__dict__["texts"] == 300
     assert record.__dict__["missing"] == 44
-    assert "1.5 s" in record.__dict__["reason"]
+    assert "2 s" in record.__dict__["reason"]
 
 
 async def test_a_failing_chunk_loses_no_other(openai_server: OpenAIServer, openai_embedder: OpenAIEmbedder) -> None:
@@ -150,7 +150,7 @@ async def test_a_failing_chunk_loses_no_other(openai_server: OpenAIServer, opena
     assert [vector is not None for vector in vectors] == [False] * 128 + [True] * 72
 
 
-@pytest.mark.parametrize("fault", [failing(400, "This text isn't allowed."), with_vector([math.nan] * 1536)])
+@pytest.mark.parametrize("fault", [failing(400, "This text isn't allowed."), with_vector([math.nan] * 64)])
 async def test_a_text_that_is_refused_loses_no_other(
     openai_server: OpenAIServer, openai_embedder: OpenAIEmbedder, fault: Fault, caplog: pytest.LogCaptureFixture
 ) -> None:

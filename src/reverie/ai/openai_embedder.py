@@ -114,7 +114,8 @@ class OpenAIEmbedder:
                 return await self._divided(batch)
             if fault.too_long and _size(batch[0]) >= 2 * _SMALLEST_WINDOW_BYTES:
                 halves = windows(batch[0], (_size(batch[0]) + 1) // 2)
-                return [_joined(halves, await self._embedded(halves))]
+                # One by one, so that a text which is refused at any length costs few requests.
+                return [_joined(halves, [vector for half in halves for vector in await self._embedded([half])])]
             kind = InputRefused if fault.status in _ABOUT_THE_INPUT or fault.too_long else EmbeddingFailed
             raise kind(f"Embedding failed: {fault}.") from None
         return self._vectors(answer, len(batch))
