@@ -118,7 +118,7 @@ def query_words(query: str, most: int = 64) -> list[str]:
     """The distinct words to ask for, in the query's order; empty for a text of signs alone.
 
     Stop words are left out unless there is nothing else. Of more than `most` words the most telling are kept:
-    identifiers, numbers' and acronyms' words first, then capitalised ones, then the longer before the shorter, then
+    identifiers, numbers and acronyms before capitalised words before others, then the longer before the shorter, then
     the earlier before the later.
     """
     # Where everything is a capital, capitals tell nothing.
@@ -228,7 +228,7 @@ def _located(
     before = ""
     for unit in _UNIT.finditer(text, start, end):
         first, after = unit.span()
-        if unit["character"]:
+        if unit["character"] and after - first <= around:
             character = _character(unit[0])
             if before and units[-1][1] == first and before + character in asked:
                 hits.append(_Hit(units[-1][0], min(after, units[-1][0] + around), {before + character}))
