@@ -60,7 +60,7 @@ class Settings:
     embedding_dimensions: int = _setting("REVERIE_EMBEDDING_DIMENSIONS", "Dimensions of that model's vectors.", 1536)
     embedding_timeout: float = _setting(
         "REVERIE_EMBEDDING_TIMEOUT",
-        "Seconds that a write waits for its vectors, and a search for its query's; later ones are made in the background.",
+        "Seconds that a write waits for its vectors and a search for its query's; the rest follows in the background.",
         2.0,
     )
     openai_api_key: str | None = _setting("OPENAI_API_KEY", "Key for OpenAI or a compatible server.", secret=True)

@@ -90,7 +90,7 @@ class Query:
         return await _node(info, id, memories.Memory)  # type: ignore[no-any-return]  # a domain value
 
     @strawberry.field(description="The memories, newest first unless sorted otherwise.")
-    async def memories(  # noqa: PLR0913 - a connection's arguments
+    async def memories(
         self,
         info: Info,
         filter: Filter = UNSET,
@@ -119,7 +119,7 @@ class Query:
         return None if found is None else await _node(info, found, conversations.Conversation)
 
     @strawberry.field(description="The conversations, last changed first unless sorted otherwise.")
-    async def conversations(  # noqa: PLR0913 - a connection's arguments
+    async def conversations(
         self,
         info: Info,
         title_contains: Contains = UNSET,
@@ -148,7 +148,7 @@ class Query:
         return None if found is None else await _node(info, found, topics.Topic)
 
     @strawberry.field(description="The topics, by name unless sorted otherwise.")
-    async def topics(  # noqa: PLR0913 - a connection's arguments
+    async def topics(
         self,
         info: Info,
         name_starts_with: StartsWith = UNSET,
@@ -170,14 +170,12 @@ class Query:
         return await _node(info, id, facts.Fact)  # type: ignore[no-any-return]  # a domain value
 
     @strawberry.field(description="The facts, newest first.")
-    async def facts(  # noqa: PLR0913 - a connection's arguments
+    async def facts(
         self,
         info: Info,
         subject: Annotated[str | None, strawberry.argument(description=Exactly.format("subject"))] = UNSET,
         predicate: Annotated[str | None, strawberry.argument(description=Exactly.format("predicate"))] = UNSET,
-        object: Annotated[
-            str | None, strawberry.argument(description=Exactly.format("object"))
-        ] = UNSET,
+        object: Annotated[str | None, strawberry.argument(description=Exactly.format("object"))] = UNSET,
         min_confidence: Annotated[
             float | None, strawberry.argument(description="Only facts at least this sure, 0 to 1.")
         ] = UNSET,
@@ -211,7 +209,7 @@ class Query:
         return await _node(info, found[0], entities.Entity) if found else None
 
     @strawberry.field(description="The entities, by name unless sorted otherwise.")
-    async def entities(  # noqa: PLR0913 - a connection's arguments
+    async def entities(
         self,
         info: Info,
         type: Type = UNSET,
@@ -235,7 +233,7 @@ class Query:
         return await _node(info, id, communities.Community)  # type: ignore[no-any-return]  # a domain value
 
     @strawberry.field(description="The communities, by name.")
-    async def communities(  # noqa: PLR0913 - a connection's arguments
+    async def communities(
         self,
         info: Info,
         algorithm: Annotated[
@@ -253,16 +251,14 @@ class Query:
         description="What serves a question best, found by meaning and by word. Any text is a legal query; a page is "
         "cut from one ranking of at most 200 hits."
     )
-    async def search(  # noqa: PLR0913 - a search's arguments
+    async def search(
         self,
         info: Info,
         query: Annotated[str, strawberry.argument(description="What is asked, in any words.")],
         mode: Annotated[
             SearchMode | None, strawberry.argument(description="By meaning, by word, or both.")
         ] = SearchMode.HYBRID,
-        filter: Annotated[
-            SearchFilter | None, strawberry.argument(description="What is searched.")
-        ] = UNSET,
+        filter: Annotated[SearchFilter | None, strawberry.argument(description="What is searched.")] = UNSET,
         first: Annotated[int | None, strawberry.argument(description="How many hits: 0 to 200.")] = 10,
         after: After = UNSET,
     ) -> SearchConnection | None:

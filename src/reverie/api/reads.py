@@ -41,7 +41,7 @@ async def related_page(context: Context, owner: str, name: str, node_id: str, ar
     return await _page(context, relation, relation.order, NOTHING, node_id, args)
 
 
-async def related_memories_page(  # noqa: PLR0913 - a connection's arguments
+async def related_memories_page(
     context: Context,
     owner: str,
     node_id: str,
@@ -63,7 +63,7 @@ async def related_entities_page(
     return await _page(context, relation, relation.order, entity_where(type_), node_id, args)
 
 
-async def _page(  # noqa: PLR0913 - all that tells one page from another
+async def _page(
     context: Context, relation: Relation, order: Order, where: Where, node_id: str, args: PageArgs
 ) -> Connected:
     loaders = context.loaders

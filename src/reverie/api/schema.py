@@ -3,10 +3,8 @@
 from datetime import datetime
 
 import strawberry
-from strawberry.extensions import ParserCache, ValidationCache
-
 from graphql import GraphQLError, StringValueNode, ValidationRule
-from strawberry.extensions import AddValidationRules
+from strawberry.extensions import AddValidationRules, ParserCache, ValidationCache
 from strawberry.types import ExecutionContext
 
 from reverie.api.mutations import Mutation
@@ -16,11 +14,8 @@ from reverie.api.types.scalars import DateTime
 from reverie.errors import BadInput
 
 
-
 class _Schema(strawberry.Schema):
-    def process_errors(
-        self, errors: list[GraphQLError], execution_context: ExecutionContext | None = None
-    ) -> None:
+    def process_errors(self, errors: list[GraphQLError], execution_context: ExecutionContext | None = None) -> None:
         """Left to `api.errors.formatted`, which knows what to log and what to mask."""
 
 
@@ -38,7 +33,11 @@ schema = _Schema(
     mutation=Mutation,
     types=[Community],
     scalar_overrides={datetime: DateTime},
-    extensions=[lambda: AddValidationRules([_FitStrings]), lambda: ParserCache(maxsize=500), lambda: ValidationCache(maxsize=500)],
+    extensions=[
+        lambda: AddValidationRules([_FitStrings]),
+        lambda: ParserCache(maxsize=500),
+        lambda: ValidationCache(maxsize=500),
+    ],
 )
 
 

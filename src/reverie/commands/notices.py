@@ -49,9 +49,9 @@ def options(*names: str) -> Callable[[F], F]:
         for name in reversed(names):
             member = next(member for member in fields(Settings) if member.name == name)
             variable, text = member.metadata["variable"], member.metadata["help"]
-            command = click.option(
-                f"--{name.replace('_', '-')}", name, metavar="VALUE", help=f"{text}  [{variable}]"
-            )(command)
+            command = click.option(f"--{name.replace('_', '-')}", name, metavar="VALUE", help=f"{text}  [{variable}]")(
+                command
+            )
         return command
 
     return decorate

@@ -26,9 +26,7 @@ async def reembed(settings: Settings) -> None:
             raise ConfigurationError(choice.note or "no embedder is wanted")
         stack.push_async_callback(embedder.close)
         commits = Commits(graph)
-        resources = Resources(
-            graph, commits, embedder, None, settings.embedding_timeout, await graph.server_version()
-        )
+        resources = Resources(graph, commits, embedder, None, settings.embedding_timeout, await graph.server_version())
         say(f"Making vectors with {embedder.name} ({record.embedder or 'none'} before).")
         with click.progressbar(length=1, label="Vectors", file=sys.stderr, show_pos=True) as bar:
 

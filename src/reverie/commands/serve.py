@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import click
@@ -11,14 +11,18 @@ import uvicorn
 
 from reverie.commands.notices import listen_socket, say
 from reverie.resources import Resources, open_resources
+from reverie.services.embedding import embed_waiting
 from reverie.settings import Settings
 from reverie.web.app import Companion, create_app
-from reverie.services.embedding import embed_waiting
 
 log = logging.getLogger("reverie")
 
 
-def serve(settings: Settings, companions: Sequence[Companion] = ()) -> None:
+Prepare = Callable[[Resources], Awaitable[None]]
+"""What is to be done with the open store before anybody is served."""
+
+
+def serve(settings: Settings, companions: Sequence[Companion] = (), prepare: Prepare | None = None) -> None:
     """Serves until it is told to stop. Raises StartupError or Unavailable with one sentence."""
     socket = listen_socket(settings.host, settings.port)
     port = socket.getsockname()[1]
@@ -28,6 +32,8 @@ def serve(settings: Settings, companions: Sequence[Companion] = ()) -> None:
     async def opened(given: Settings) -> AsyncIterator[Resources]:
         try:
             async with open_resources(given, say, progress=sys.stderr.isatty()) as resources:
+                if prepare is not None:
+                    await prepare(resources)
                 _announce(given, port, resources)
                 yield resources
         except BaseException as error:
@@ -67,5 +73,3 @@ def _announce(settings: Settings, port: int, resources: Resources) -> None:
     else:
         say(f"  Vectors are made on this machine ({resources.embedder.name}); nothing leaves it.")
     say("  Stop with Ctrl-C.")
-
-

@@ -9,4 +9,7 @@ async def setup(settings: Settings) -> None:
     """Sets the store up, as `serve` does by itself at its start."""
     async with open_resources(settings, say) as resources:
         say(f"The store in Neo4j {resources.neo4j_version} is set up.")
-        say(resources.embedder_note or f"Its vectors are made by {resources.embedder.name if resources.embedder else 'none'}.")
+        say(
+            resources.embedder_note
+            or f"Its vectors are made by {resources.embedder.name if resources.embedder else 'none'}."
+        )

@@ -31,15 +31,15 @@ def choose_embedder(
     if recorded is None:
         return _first(wanted, has_key=has_key, no_local=no_local)
     chosen = next((provider for provider, name in names.items() if name == recorded), None)
-    if wanted != "auto" and chosen != wanted:
+    if wanted not in ("auto", chosen):
         raise ConfigurationError(
-            f"this store's vectors were made by {recorded}, and REVERIE_EMBEDDER={wanted} would use {_named(names, wanted)}; "
-            f"`reverie reembed` makes them anew"
+            f"this store's vectors were made by {recorded}, and REVERIE_EMBEDDER={wanted} would use "
+            f"{_named(names, wanted)}; `reverie reembed` makes them anew"
         )
     if chosen is None:
         raise ConfigurationError(
-            f"this store's vectors were made by {recorded}, which the settings don't name any more; set them as they were, "
-            "or let `reverie reembed` make the vectors anew"
+            f"this store's vectors were made by {recorded}, which the settings don't name any more; set them as they "
+            "were, or let `reverie reembed` make the vectors anew"
         )
     if chosen == "openai" and not has_key:
         return Choice(

@@ -86,7 +86,8 @@ def check_entity_change(change: EntityChange) -> EntityChange:
     """The change with its names trimmed; Refusals when it can't be made."""
     checks = Checks()
     name = checks.name(change.name, ("name",)) if given(change.name) else UNSET
-    aliases = _aliases(change.aliases, name if given(name) else None, checks) if given(change.aliases) else UNSET
+    main = name if isinstance(name, str) else None
+    aliases = _aliases(change.aliases, main, checks) if given(change.aliases) else UNSET
     checks.done()
     return EntityChange(id=change.id, name=name, type=change.type, aliases=aliases)
 

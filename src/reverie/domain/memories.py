@@ -97,14 +97,14 @@ class MemoryChange:
     content: str | Unset = UNSET
     memory_type: MemoryType | Unset = UNSET
     importance: float | Unset = UNSET
-    conversation_id: str | None | Unset = UNSET
+    conversation_id: str | Unset | None = UNSET
     add_topics: tuple[TopicRef, ...] = ()
     remove_topic_ids: tuple[str, ...] = ()
     add_entities: tuple[EntityRef, ...] = ()
     remove_entity_ids: tuple[str, ...] = ()
-    event_time: datetime | None | Unset = UNSET
-    expires_at: datetime | None | Unset = UNSET
-    metadata: dict[str, Any] | None | Unset = UNSET
+    event_time: datetime | Unset | None = UNSET
+    expires_at: datetime | Unset | None = UNSET
+    metadata: dict[str, Any] | Unset | None = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ class MemoryOrder:
 
 @dataclass(slots=True)
 class MemoryBatch:
-    """Checked drafts with what was made for them before the transaction: ids, and vectors where the embedder was in time."""
+    """Checked drafts with what was made for them beforehand: ids, and vectors where the embedder was in time."""
 
     drafts: tuple[MemoryDraft, ...]
     batched: bool

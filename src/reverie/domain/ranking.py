@@ -24,7 +24,7 @@ class Ranked(Generic[T]):
     keyword_score: float | None
 
 
-def fuse(  # noqa: PLR0913 - two arms, each with its weight, and the two constants of the method
+def fuse(
     semantic: Sequence[tuple[K, float]],
     keyword: Sequence[tuple[K, float]],
     *,

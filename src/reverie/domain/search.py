@@ -1,6 +1,6 @@
 """Searching: what is asked, and what a hit tells."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from reverie.domain import policy
@@ -37,7 +37,7 @@ class SearchFilter:
     """Which things; a field that a kind lacks excludes that kind."""
 
     kinds: tuple[SearchKind, ...] | None = None
-    memory: MemoryFilter = MemoryFilter()
+    memory: MemoryFilter = field(default_factory=MemoryFilter)
 
     def searched(self) -> tuple[SearchKind, ...]:
         """The kinds that can hold every field that is set."""

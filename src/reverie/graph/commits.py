@@ -14,7 +14,7 @@ import orjson
 
 from reverie.domain import policy
 from reverie.domain.checks import Checks
-from reverie.errors import Conflict, Refusals, ReverieError, Unavailable
+from reverie.errors import Conflict, Refusals
 from reverie.graph.schema import await_words
 from reverie.graph.store import CommitUnknown, Graph, Transaction
 from reverie.graph.writes import Done, Outcome, Write, Writer
@@ -106,13 +106,7 @@ class Commits:
         try:
             outcomes = await self._transact(jobs)
         except CommitUnknown as error:
-            _fail(jobs, error)
-        except Unavailable as error:
-            if len(jobs) == 1:
-                _fail(jobs, error)
-            else:
-                await self._one_by_one(jobs)
-        except ReverieError as error:
+            # run again, what did happen would happen twice
             _fail(jobs, error)
         except Exception as error:
             if len(jobs) == 1:
@@ -121,12 +115,7 @@ class Commits:
                 await self._one_by_one(jobs)
         else:
             for job, outcome in zip(jobs, outcomes, strict=True):
-                if job.answer.done():
-                    continue
-                if isinstance(outcome, Refusals):
-                    job.answer.set_exception(outcome)
-                else:
-                    job.answer.set_result(outcome)
+                _answer(job, outcome)
 
     async def _one_by_one(self, jobs: list[_Job]) -> None:
         for job in jobs:
@@ -204,6 +193,15 @@ def _again(write: Write, first: Write, outcome: Outcome) -> Outcome:
 
 def _conflict() -> Refusals:
     return Refusals([Conflict("was used before with another input", ("clientMutationKey",))])
+
+
+def _answer(job: _Job, outcome: Outcome) -> None:
+    if job.answer.done():
+        return
+    if isinstance(outcome, Refusals):
+        job.answer.set_exception(outcome)
+    else:
+        job.answer.set_result(outcome)
 
 
 def _fail(jobs: list[_Job], error: BaseException) -> None:

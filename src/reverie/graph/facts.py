@@ -63,7 +63,9 @@ async def write_facts(transaction: Transaction, facts: Sequence[FactRow]) -> Non
 async def _link(transaction: Transaction, facts: Sequence[tuple[str, str, str, str, tuple[str, ...]]]) -> None:
     asked = {(tenant, normal_form(name)) for tenant, _, subject, obj, _ in facts for name in (subject, obj)}
     owners = await owners_by_form(transaction, sorted(asked))
-    subjects, objects, about = set(), set(), set()
+    subjects: set[tuple[str, str]] = set()
+    objects: set[tuple[str, str]] = set()
+    about: set[tuple[str, str]] = set()
     for tenant, fact_id, subject, obj, about_ids in facts:
         about.update((fact_id, entity) for entity in about_ids)
         for name, links in ((subject, subjects), (obj, objects)):

@@ -6,7 +6,7 @@ import random
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, LiteralString, TypeVar, cast
+from typing import Any, TypeVar
 
 from neo4j import (
     READ_ACCESS,
@@ -61,7 +61,7 @@ class Transaction:
     async def run(self, statement: str, **parameters: Any) -> Any:
         """The first value of the first record; None where there is no record."""
         self._graph.statements += 1
-        result = await self._transaction.run(cast(LiteralString, statement), parameters)
+        result = await self._transaction.run(statement, parameters)
         record = await result.single()
         return None if record is None else record[0]
 
@@ -87,9 +87,7 @@ class Graph:
                     async with self._driver.session(
                         database=self._database, default_access_mode=READ_ACCESS, fetch_size=-1
                     ) as session:
-                        result = await session.run(
-                            Query(cast(LiteralString, statement), timeout=self._time_limit), parameters
-                        )
+                        result = await session.run(Query(statement, timeout=self._time_limit), parameters)
                         record = await result.single()
                         return None if record is None else record[0]
             except (TransientError, *_CONNECTION_LOST) as error:
@@ -150,7 +148,7 @@ class Graph:
         """Runs a statement that can't share a transaction (schema changes, procedures): as `read`, with write access."""
         self.statements += 1
         async with self._driver.session(database=self._database, default_access_mode=WRITE_ACCESS) as session:
-            result = await session.run(cast(LiteralString, statement), parameters)
+            result = await session.run(statement, parameters)
             record = await result.single()
             return None if record is None else record[0]
 
@@ -199,6 +197,8 @@ async def open_graph(
             connection_acquisition_timeout=min(10.0, time_limit),
             max_connection_pool_size=50,
             telemetry_disabled=True,
+            # a label or property that nothing has yet is no news
+            notifications_min_severity="OFF",
             user_agent="reverie",
         )
     except (DriverConfigurationError, ValueError) as error:

@@ -63,8 +63,8 @@ async def embed_waiting(resources: Resources) -> None:
             done, failed = 0, 1
         if done:
             rest = 0.0
-        else:
-            rest = min(LONGEST_REST, max(REST, rest * 2)) if failed else REST
+            continue
+        rest = min(LONGEST_REST, max(REST, rest * 2)) if failed else REST
 
 
 async def embed_some(resources: Resources, embedder: Embedder) -> tuple[int, int]:
@@ -80,6 +80,13 @@ async def embed_some(resources: Resources, embedder: Embedder) -> tuple[int, int
     if made:
         await embeddings.set_vectors(resources.graph, made)
     return len(made), len(failed)
+
+
+async def embed_all(resources: Resources) -> None:
+    """Embeds what waits now, and returns when nothing more can be done."""
+    if resources.embedder is not None:
+        while (await embed_some(resources, resources.embedder))[0]:
+            pass
 
 
 async def reembed(resources: Resources, embedder: Embedder, progress: Callable[[int, int], None]) -> int:

@@ -39,7 +39,7 @@ async def create_memories(
     return await _create(resources, tenant, "createMemories", checked, key, batched=True)
 
 
-async def _create(  # noqa: PLR0913 - what two mutations share
+async def _create(
     resources: Resources, tenant: str, field: str, drafts: tuple[MemoryDraft, ...], key: str | None, *, batched: bool
 ) -> list[Memory]:
     vectors = await embed(resources, [draft.content for draft in drafts])

@@ -51,7 +51,7 @@ class Hits:
         return PageInfo(self.has_next, self.has_previous, *ends)
 
 
-async def search(  # noqa: PLR0913 - a search is all of this
+async def search(
     resources: Resources,
     tenant: str,
     query: str,

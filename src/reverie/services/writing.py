@@ -13,7 +13,7 @@ from reverie.resources import Resources
 T = TypeVar("T")
 
 
-async def write(  # noqa: PLR0913 - a write is all of this
+async def write(
     resources: Resources,
     tenant: str,
     field: str,
@@ -42,7 +42,7 @@ async def read_back(resources: Resources, tenant: str, ids: Sequence[str], kind:
     return cast(list[T], found)
 
 
-async def write_one(  # noqa: PLR0913 - a write is all of this
+async def write_one(
     resources: Resources,
     tenant: str,
     field: str,

@@ -4,8 +4,8 @@ import re
 from typing import Any
 
 import orjson
-from graphql import GraphQLError
 from cross_web import HTTPException
+from graphql import GraphQLError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -54,7 +54,7 @@ class GraphQLApp(GraphQL[Context, None]):
             return _failed(error, 400, request_id, "BAD_INPUT")
         except HTTPException as error:
             return _failed(GraphQLError(error.reason), error.status_code, request_id, "BAD_INPUT")
-        except Exception as error:  # noqa: BLE001 - the last door: what comes here is masked and logged
+        except Exception as error:
             return _failed(error, 500, request_id, "INTERNAL")
 
     async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Context:

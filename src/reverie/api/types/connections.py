@@ -85,7 +85,7 @@ def page_args(first: int | None, after: str | None, last: int | None, before: st
 def related(owner: str, name: str, description: str) -> Any:
     """A field that leads along one relation of the table, page by page."""
 
-    async def resolve(  # noqa: PLR0913 - a connection's arguments
+    async def resolve(
         root: strawberry.Parent[Any],
         info: Info,
         first: First = UNSET,
@@ -101,7 +101,7 @@ def related(owner: str, name: str, description: str) -> Any:
 def related_memories(owner: str, description: str) -> Any:
     """A field that leads to memories, filtered and sorted as the caller likes."""
 
-    async def resolve(  # noqa: PLR0913 - a connection's arguments
+    async def resolve(
         root: strawberry.Parent[Any],
         info: Info,
         filter: Filter = UNSET,
@@ -126,7 +126,7 @@ def related_memories(owner: str, description: str) -> Any:
 def related_entities(owner: str, description: str) -> Any:
     """A field that leads to entities, of one type where asked."""
 
-    async def resolve(  # noqa: PLR0913 - a connection's arguments
+    async def resolve(
         root: strawberry.Parent[Any],
         info: Info,
         type: TypeOfEntity = UNSET,

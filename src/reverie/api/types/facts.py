@@ -1,6 +1,7 @@
 """Facts, as callers see and write them."""
 
 from datetime import datetime
+from typing import Any
 
 import strawberry
 from strawberry import UNSET
@@ -30,7 +31,7 @@ class Fact(Node):
     memories: MemoryConnection = related("Fact", "memories", "The memories it was read from, newest first.")
 
     @classmethod
-    def is_type_of(cls, value: object, info: object) -> bool:
+    def is_type_of(cls, value: Any, info: Any) -> bool:
         return isinstance(value, (domain.Fact, cls))
 
 

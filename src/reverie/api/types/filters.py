@@ -1,5 +1,6 @@
 """Filters and orders, as callers write them."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -79,5 +80,5 @@ class NameOrder:
         return topics.NameOrder(self.field, self.direction is OrderDirection.DESC)
 
 
-def _members(given: list[T] | None) -> tuple[T, ...] | None:
+def _members(given: Sequence[T] | None) -> tuple[T, ...] | None:
     return None if given is None or given is UNSET else tuple(given)

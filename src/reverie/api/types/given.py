@@ -1,7 +1,7 @@
 """What of an input was given: Strawberry's UNSET in the domain's words."""
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from strawberry import UNSET
 
@@ -25,6 +25,11 @@ def members(values: Iterable[T] | None) -> tuple[T, ...]:
     return () if values is None or values is UNSET else tuple(values)
 
 
-def kept(value: T | None) -> T | None | unset.Unset:
+def as_object(value: object) -> Any:
+    """A JSON value on its way to the domain, which checks that it is an object."""
+    return value
+
+
+def kept(value: T | None) -> T | unset.Unset | None:
     """For updates: an absent value keeps what is stored, null clears it."""
     return unset.UNSET if value is UNSET else value

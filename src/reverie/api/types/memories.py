@@ -22,7 +22,7 @@ from reverie.api.types.connections import (
     related_entities,
     total_count_field,
 )
-from reverie.api.types.given import given_or, given_or_none, kept, members
+from reverie.api.types.given import as_object, given_or, given_or_none, kept, members
 from reverie.api.types.nodes import Node
 from reverie.api.types.refs import EntityRef, FactDraft, TopicRef
 from reverie.domain import memories as domain
@@ -174,7 +174,7 @@ class CreateMemoryInput:
             agent_id=given_or_none(self.agent_id),
             event_time=given_or_none(self.event_time),
             expires_at=given_or_none(self.expires_at),
-            metadata=given_or_none(self.metadata),
+            metadata=as_object(given_or_none(self.metadata)),
             enrich=given_or(self.enrich, True),
         )
 
@@ -237,7 +237,7 @@ class UpdateMemoryInput:
             remove_entity_ids=members(self.remove_entity_ids),
             event_time=kept(self.event_time),
             expires_at=kept(self.expires_at),
-            metadata=kept(self.metadata),
+            metadata=kept(as_object(self.metadata)),
         )
 
 

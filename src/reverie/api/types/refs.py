@@ -21,8 +21,8 @@ class TopicRef:
 
 
 @strawberry.input(
-    description="An entity, by id or by name. A new name is made where a type is given; without one, the name must lead "
-    "to exactly one entity."
+    description="An entity, by id or by name. A new name is made where a type is given; without one, the name must "
+    "lead to exactly one entity."
 )
 class EntityRef:
     id: strawberry.ID | None = strawberry.field(default=UNSET, description="Its id.")

@@ -1,0 +1,145 @@
+"""Real services for the whole session, and a tenant of its own for each test."""
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import orjson
+import pytest
+import pytest_asyncio
+from starlette.applications import Starlette
+from tests.openai_server import OpenAIServer
+
+from reverie.local import LocalNeo4j, LocalNeo4jOptions, default_cache_dir, private_neo4j
+from reverie.resources import Resources, open_resources
+from reverie.settings import Settings
+from reverie.web.app import create_app
+
+DIMENSIONS = 64
+
+
+@pytest.fixture(scope="session")
+def cache_dir() -> Path:
+    """Where Neo4j's jars are kept between test sessions."""
+    given = os.environ.get("REVERIE_TEST_CACHE_DIR")
+    return Path(given) if given else default_cache_dir()
+
+
+@pytest_asyncio.fixture(scope="session")
+async def neo4j(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> AsyncIterator[LocalNeo4j]:
+    """The session's own Neo4j."""
+    options = LocalNeo4jOptions(
+        data_dir=tmp_path_factory.mktemp("neo4j"), cache_dir=cache_dir, heap="768m", page_cache="128m", quick=True
+    )
+    async with private_neo4j(options, notify=lambda _: None) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def openai_server() -> Iterator[OpenAIServer]:
+    """The paid model, as a real HTTP server."""
+    with OpenAIServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def settings(neo4j: LocalNeo4j, openai_server: OpenAIServer) -> Settings:
+    """Settings for the session's services."""
+    return Settings.read(
+        {
+            "NEO4J_URI": neo4j.uri,
+            "NEO4J_USERNAME": neo4j.username,
+            "NEO4J_PASSWORD": neo4j.password,
+            "REVERIE_EMBEDDER": "openai",
+            "REVERIE_EMBEDDING_DIMENSIONS": str(DIMENSIONS),
+            "REVERIE_EMBEDDING_TIMEOUT": "10",
+            "OPENAI_API_KEY": openai_server.api_key,
+            "OPENAI_BASE_URL": openai_server.base_url,
+        }
+    )
+
+
+@pytest_asyncio.fixture(scope="session")
+async def resources(settings: Settings) -> AsyncIterator[Resources]:
+    """What a server of these settings holds open."""
+    async with open_resources(settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+def tenant() -> str:
+    """A tenant that nobody else has."""
+    return f"tenant-{uuid4().hex[:12]}"
+
+
+@dataclass
+class Api:
+    """A caller of the API with its own key, as one tenant."""
+
+    client: httpx.AsyncClient
+    tenant: str
+
+    async def raw(self, query: str, **variables: Any) -> dict[str, Any]:
+        """The whole answer, whatever its status."""
+        answer = await self.client.post("/graphql", json={"query": query, "variables": variables})
+        found: dict[str, Any] = answer.json()
+        return found
+
+    async def __call__(self, query: str, **variables: Any) -> dict[str, Any]:
+        """The data of an answer that must have no errors."""
+        found = await self.raw(query, **variables)
+        assert "errors" not in found, found
+        data: dict[str, Any] = found["data"]
+        return data
+
+    async def mutate(self, field: str, input_type: str, selection: str, input_: dict[str, Any]) -> dict[str, Any]:
+        """The payload of one mutation, its errors among it."""
+        data = await self(
+            f"mutation($input: {input_type}!) {{ {field}(input: $input) {{ {selection} "
+            "errors { code message path existingId } } }",
+            input=input_,
+        )
+        payload: dict[str, Any] = data[field]
+        return payload
+
+    async def errors(self, query: str, **variables: Any) -> list[dict[str, Any]]:
+        """The errors of an answer that must have some."""
+        found = await self.raw(query, **variables)
+        assert found.get("errors"), found
+        errors: list[dict[str, Any]] = found["errors"]
+        return errors
+
+
+def app_of(resources: Resources, keys: dict[str, str]) -> Starlette:
+    """The application over resources that are open already."""
+    app = create_app(Settings.read({"REVERIE_API_KEYS": orjson.dumps(keys).decode()}))
+    app.state.resources = resources
+    return app
+
+
+@pytest_asyncio.fixture
+async def api(resources: Resources, tenant: str) -> AsyncIterator[Api]:
+    """The API as seen by the test's tenant."""
+    async with caller(resources, tenant) as client:
+        yield Api(client, tenant)
+
+
+@pytest_asyncio.fixture
+async def other_api(resources: Resources) -> AsyncIterator[Api]:
+    """The API as seen by another tenant."""
+    other = f"other-{uuid4().hex[:12]}"
+    async with caller(resources, other) as client:
+        yield Api(client, other)
+
+
+def caller(resources: Resources, tenant: str) -> httpx.AsyncClient:
+    """A client of the application that is one tenant."""
+    key = uuid4().hex
+    transport = httpx.ASGITransport(app=app_of(resources, {key: tenant}))
+    return httpx.AsyncClient(
+        transport=transport, base_url="http://reverie.test", headers={"authorization": f"Bearer {key}"}, timeout=60
+    )
