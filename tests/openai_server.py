@@ -141,6 +141,7 @@ class OpenAIServer:
         self.endpoints: dict[str, Callable[[Body], Body]] = {EMBEDDINGS: self._embeddings}
         self._thread = threading.Thread(target=lambda: asyncio.run(self._live()), name="openai-server")
         self._started = threading.Event()
+        self._arrived = threading.Condition()
         self._stop: Callable[[], object] = lambda: None
 
     def __enter__(self) -> Self:
@@ -151,6 +152,15 @@ class OpenAIServer:
     def __exit__(self, *_: object) -> None:
         self._stop()
         self._thread.join()
+
+    async def until_called(self, times: int = 1) -> None:
+        """Waits until that many requests have come; fails after 30 s."""
+
+        def wait() -> bool:
+            with self._arrived:
+                return self._arrived.wait_for(lambda: len(self.calls) >= times, 30.0)
+
+        assert await asyncio.to_thread(wait), f"{len(self.calls)} of {times} requests came"
 
     async def _live(self) -> None:
         stopped = asyncio.Event()
@@ -200,7 +210,9 @@ class OpenAIServer:
         except (ValueError, TypeError):
             return None, 400, error_body("We could not parse the JSON body of your request.")
         call = Call(path, headers, body, time.monotonic())
-        self.calls.append(call)
+        with self._arrived:
+            self.calls.append(call)
+            self._arrived.notify_all()
         fault = self.faults.popleft() if self.faults else self.fault_for(call)
         if fault and fault.status:
             return fault, fault.status, fault.body

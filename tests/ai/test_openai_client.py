@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator, Callable
 
 import openai
 import pytest
+from tests.openai_server import Fault, OpenAIServer, cut, failing, garbage, half_body, rate_limited, slow, too_long
 
 from reverie.ai.openai_client import OPENAI_URL, OpenAIClient, ProviderError
-from tests.openai_server import Fault, OpenAIServer, cut, failing, garbage, half_body, rate_limited, slow, too_long
+from reverie.errors import ConfigurationError
 
 MakeClient = Callable[..., OpenAIClient]
 
@@ -22,7 +23,7 @@ async def make_client(openai_server: OpenAIServer) -> AsyncIterator[MakeClient]:
     def make(
         *,
         api_key: str = openai_server.api_key,
-        timeout: float = 10.0,  # noqa: ASYNC109 - the client's option of that name
+        timeout: float = 10.0,
         deadline: float = 30.0,
         max_attempts: int = 3,
     ) -> OpenAIClient:
@@ -157,7 +158,7 @@ async def test_a_pause_beyond_the_deadline_fails_at_once(
 
     with pytest.raises(ProviderError, match="answered 429"):
         await client.call(embed)
-    with pytest.raises(ProviderError, match="answered 429 .* asked to be left alone"):
+    with pytest.raises(ProviderError, match=r"answered 429 .* asked to be left alone"):
         await client.call(embed)
 
     assert time.monotonic() - start < 10.0
@@ -168,8 +169,7 @@ async def test_every_call_keeps_a_pause(openai_server: OpenAIServer, make_client
     openai_server.faults.append(rate_limited(retry_after="1"))
     client = make_client()
     first = asyncio.create_task(client.call(embed))
-    while not openai_server.calls:
-        await asyncio.sleep(0.01)
+    await openai_server.until_called()
     await asyncio.sleep(0.2)
 
     await asyncio.gather(first, client.call(embed), client.call(embed))
@@ -213,12 +213,29 @@ async def test_without_an_address_it_is_openai_s_whatever_the_environment_says(
     await client.close()
 
 
+@pytest.mark.parametrize(
+    ("key", "url", "words"),
+    [
+        ("", None, "API key is empty or has"),
+        ("sk-key\n", None, "API key is empty or has"),
+        ("sk-schlüssel", None, "API key is empty or has"),
+        ("k", "localhost:11434/v1", "base URL must begin with"),
+        ("k", "http:///v1", "base URL must begin with"),
+        ("k", "http://[1/v1", "base URL must begin with"),
+    ],
+)
+def test_a_key_or_address_that_can_t_work_is_refused_at_once(key: str, url: str | None, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words) as caught:
+        OpenAIClient(api_key=key, base_url=url, timeout=5.0, deadline=5.0, max_attempts=1)
+
+    assert not key or key not in str(caught.value)
+
+
 async def test_a_closed_client_fails(openai_server: OpenAIServer, make_client: MakeClient) -> None:
     openai_server.fault_for = lambda _: slow(20.0)
     client = make_client()
     under_way = asyncio.create_task(client.call(embed))
-    while not openai_server.calls:
-        await asyncio.sleep(0.01)
+    await openai_server.until_called()
 
     await client.close()
 

@@ -5,11 +5,11 @@ import dataclasses
 import math
 
 import pytest
+from tests.openai_server import Call, Fault, OpenAIServer, bag_of_words, failing, one_vector_less, slow, with_vector
 
 from reverie.ai.embedders import InputRefused
 from reverie.ai.openai_embedder import OpenAIEmbedder, OpenAIOptions
 from reverie.errors import EmbeddingFailed
-from tests.openai_server import Call, Fault, OpenAIServer, bag_of_words, failing, one_vector_less, slow, with_vector
 
 
 async def test_a_request_says_what_openai_must_know(
@@ -72,6 +72,19 @@ async def test_few_requests_are_under_way_at_once(openai_server: OpenAIServer, o
     begun = [call.at for call in openai_server.calls]
     assert len(begun) == 6
     assert begun[4] - begun[0] >= 0.5
+
+
+async def test_a_question_doesn_t_queue_behind_passages(
+    openai_server: OpenAIServer, openai_embedder: OpenAIEmbedder
+) -> None:
+    openai_server.fault_for = lambda call: slow(20.0) if len(call.inputs) > 1 else None
+    passages = asyncio.create_task(openai_embedder.embed_passages([f"text {number}" for number in range(1_000)]))
+    await openai_server.until_called(4)
+
+    assert len(await asyncio.wait_for(openai_embedder.embed_query("question"), 10.0)) == 64
+
+    passages.cancel()
+    await asyncio.wait([passages])
 
 
 async def test_a_text_over_the_window_is_pooled_by_length(
@@ -187,8 +200,7 @@ async def test_closing_fails_what_is_under_way(openai_server: OpenAIServer, open
     openai_server.fault_for = lambda _: slow(20.0)
     embedder = OpenAIEmbedder(openai_options)
     under_way = asyncio.create_task(embedder.embed_query("a"))
-    while not openai_server.calls:
-        await asyncio.sleep(0.01)
+    await openai_server.until_called()
 
     await embedder.close()
 

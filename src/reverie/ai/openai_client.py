@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 import openai
 
+from reverie.errors import ConfigurationError
+
 OPENAI_URL = "https://api.openai.com/v1"
 
 _FIRST_PAUSE = 0.5
@@ -22,6 +24,7 @@ _LONGEST_PAUSE = 8.0
 _LONGEST_ASKED_PAUSE = 600.0
 _TRANSIENT = frozenset({408, 409, 429})
 _SERVER_ERROR = 500
+_KEY = re.compile(r"[!-~]+")
 _PLAIN_CODE = re.compile(r"[A-Za-z][\w.-]{0,60}")
 # The words of OpenAI, vLLM, text-embeddings-inference, llama.cpp and Ollama for an input over the model's window.
 _TOO_LONG = re.compile(
@@ -55,12 +58,19 @@ class OpenAIClient:
     Where the provider says when to come back (`Retry-After` in seconds or as a date, `retry-after-ms`), every call of
     this client waits until then; otherwise pauses double from half a second, with jitter. A pause that would last
     beyond the call's deadline isn't begun. `timeout` is for one try, `deadline` for all tries of a call, in seconds.
+
+    Raises ConfigurationError for a key or an address with which no request could be made.
     """
 
     def __init__(
         self, *, api_key: str, base_url: str | None, timeout: float, deadline: float, max_attempts: int
     ) -> None:
+        if not _KEY.fullmatch(api_key):
+            raise ConfigurationError(
+                "The OpenAI API key is empty or has a blank, a line break or a letter outside ASCII."
+            )
         self._url = base_url or OPENAI_URL
+        self._host = _host_of(self._url)
         self._timeout = timeout
         self._deadline = deadline
         self._max_attempts = max_attempts
@@ -72,7 +82,7 @@ class OpenAIClient:
     @property
     def host(self) -> str:
         """The provider's host, for messages: credentials in the URL stay out."""
-        return urlsplit(self._url).hostname or "the configured address"
+        return self._host
 
     async def call(self, request: Callable[[openai.AsyncOpenAI], Awaitable[Answer]]) -> Answer:
         """The answer to one request, which may be sent several times. Raises ProviderError."""
@@ -125,6 +135,16 @@ class OpenAIClient:
         if isinstance(error, openai.APIConnectionError):
             return ProviderError(f"the connection to {self.host} failed ({type(error.__cause__).__name__})")
         return ProviderError(f"{self.host} gave an answer that can't be read ({type(error).__name__})")
+
+
+def _host_of(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname:
+            return parts.hostname
+    except ValueError:
+        pass
+    raise ConfigurationError("The OpenAI base URL must begin with http:// or https:// and name a host.")
 
 
 def _is_transient(error: Exception) -> bool:

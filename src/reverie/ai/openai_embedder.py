@@ -18,15 +18,17 @@ _SMALLEST_WINDOW_BYTES = 64
 # A token has at least one byte, so this stays under OpenAI's 300,000 tokens for a request.
 _REQUEST_BYTES = 200_000
 _REQUEST_TEXTS = 128
-_REQUESTS_AT_ONCE = 4
+_PASSAGE_REQUESTS_AT_ONCE = 4
+_QUERY_REQUESTS_AT_ONCE = 32
 _ABOUT_THE_INPUT = frozenset({400, 413, 422})
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenAIOptions:
-    """Where and how to ask. `timeout` is for one try, `deadline` for all tries of a request, in seconds.
+    """Where and how to ask; OpenAI itself without a `base_url`.
 
-    `dimensions` is what the model gives; it is asked for only of the text-embedding-3 models, which can shorten theirs.
+    `timeout` is for one try, `deadline` for all tries of a request, in seconds. `dimensions` is what the model gives; it
+    is asked for only of the text-embedding-3 models, which can shorten theirs.
     """
 
     api_key: str = field(repr=False)
@@ -44,10 +46,10 @@ class OpenAIOptions:
 
 
 class OpenAIEmbedder:
-    """An embedder (`reverie.ai.embedders.Embedder`) over POST /embeddings; questions and passages are embedded alike.
+    """An embedder (`reverie.ai.embedders.Embedder`) over POST /embeddings.
 
-    A text that the model finds too long is halved until it fits. Only vectors of the right number, size and length
-    leave this class.
+    Questions and passages are embedded alike, but a question doesn't queue behind the requests of passages. A text that
+    the model finds too long is halved until it fits. Only vectors of the right number, size and length leave this class.
     """
 
     def __init__(self, options: OpenAIOptions) -> None:
@@ -61,7 +63,8 @@ class OpenAIEmbedder:
             deadline=options.deadline,
             max_attempts=options.max_attempts,
         )
-        self._slots = asyncio.Semaphore(_REQUESTS_AT_ONCE)
+        self._passage_slots = asyncio.Semaphore(_PASSAGE_REQUESTS_AT_ONCE)
+        self._query_slots = asyncio.Semaphore(_QUERY_REQUESTS_AT_ONCE)
 
     @property
     def name(self) -> str:
@@ -80,52 +83,56 @@ class OpenAIEmbedder:
 
     async def embed_query(self, text: str) -> list[float]:
         """The unit vector of a question. Raises EmbeddingFailed."""
-        (vector,) = await self.embed_passages([text])
+        (vector,) = await self._embed([text], self._query_slots)
         return vector
 
     async def embed_passages(self, texts: Sequence[str]) -> list[list[float]]:
         """The unit vectors of texts, in their order. Raises EmbeddingFailed; InputRefused where a text is to blame."""
-        cut = [windows(legible(text), _WINDOW_BYTES) for text in texts]
-        vectors = iter(await self._at_once(list(_batches([window for parts in cut for window in parts]))))
-        return [_joined(parts, [next(vectors) for _ in parts]) for parts in cut]
+        return await self._embed(texts, self._passage_slots)
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Closes the connections; what is under way fails."""
         await self._client.close()
 
-    async def _at_once(self, batches: list[list[str]]) -> list[list[float]]:
+    async def _embed(self, texts: Sequence[str], slots: asyncio.Semaphore) -> list[list[float]]:
+        cut = [windows(legible(text), _WINDOW_BYTES) for text in texts]
+        batches = list(_batches([window for parts in cut for window in parts]))
+        vectors = iter(await self._at_once(batches, slots))
+        return [_joined(parts, [next(vectors) for _ in parts]) for parts in cut]
+
+    async def _at_once(self, batches: list[list[str]], slots: asyncio.Semaphore) -> list[list[float]]:
         tasks = []
         failure: EmbeddingFailed | None = None
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._embedded(batch)) for batch in batches]
+                tasks = [group.create_task(self._embedded(batch, slots)) for batch in batches]
         except* EmbeddingFailed as failures:
             failure = next(fault for fault in failures.exceptions if isinstance(fault, EmbeddingFailed))
         if failure:
             raise failure
         return [vector for task in tasks for vector in task.result()]
 
-    async def _embedded(self, batch: list[str]) -> list[list[float]]:
+    async def _embedded(self, batch: list[str], slots: asyncio.Semaphore) -> list[list[float]]:
         try:
-            async with self._slots:
+            async with slots:
                 answer = await self._client.call(lambda client: self._request(client, batch))
         except ProviderError as fault:
             if fault.too_long and len(batch) > 1:
-                return await self._divided(batch)
+                return await self._divided(batch, slots)
             if fault.too_long and _size(batch[0]) >= 2 * _SMALLEST_WINDOW_BYTES:
                 halves = windows(batch[0], (_size(batch[0]) + 1) // 2)
                 # One by one, so that a text which is refused at any length costs few requests.
-                return [_joined(halves, [vector for half in halves for vector in await self._embedded([half])])]
+                return [_joined(halves, [vector for half in halves for vector in await self._embedded([half], slots)])]
             kind = InputRefused if fault.status in _ABOUT_THE_INPUT or fault.too_long else EmbeddingFailed
             raise kind(f"Embedding failed: {fault}.") from None
         return self._vectors(answer, len(batch))
 
-    async def _divided(self, batch: list[str]) -> list[list[float]]:
+    async def _divided(self, batch: list[str], slots: asyncio.Semaphore) -> list[list[float]]:
         """Embeds a batch of which something was too long as two, the longer texts apart from the shorter ones."""
         order = sorted(range(len(batch)), key=lambda place: _size(batch[place]))
         middle = len(batch) // 2
         halves = [[batch[place] for place in part] for part in (order[:middle], order[middle:])]
-        vectors = await self._at_once(halves)
+        vectors = await self._at_once(halves, slots)
         return [vector for _, vector in sorted(zip(order, vectors, strict=True))]
 
     async def _request(self, client: openai.AsyncOpenAI, batch: list[str]) -> object:
