@@ -69,7 +69,10 @@ class Settings:
 
     @classmethod
     def read(cls, environ: Mapping[str, str], **given: Any) -> "Settings":
-        """Reads the environment; what is given (and not None) goes before it. ConfigurationError names a bad variable."""
+        """Reads the environment; what is given (and not None) goes before it.
+
+        Raises ConfigurationError, which names the variable.
+        """
         values: dict[str, Any] = {}
         for member in fields(cls):
             raw = given.get(member.name)

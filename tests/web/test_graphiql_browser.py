@@ -4,24 +4,24 @@ import asyncio
 import json
 import shutil
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 from urllib.parse import urlencode
 
-import graphql
 import pytest
 import strawberry
 import uvicorn
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, Route, WebSocket, async_playwright, expect
 from starlette.applications import Starlette
-from starlette.requests import Request as HttpRequest
-from starlette.responses import JSONResponse
-from starlette.routing import BaseRoute, Mount, WebSocketRoute
+from starlette.routing import Mount, WebSocketRoute
 from starlette.routing import Route as HttpRoute
 from strawberry.asgi import GraphQL
 from strawberry.scalars import JSON
 from strawberry.subscriptions import GRAPHQL_TRANSPORT_WS_PROTOCOL
 
+from reverie.resources import Resources
+from reverie.settings import Settings
+from reverie.web.app import create_app
 from reverie.web.assets import ASSETS, asset_routes
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -42,11 +42,9 @@ QUERY_EDITOR = ".graphiql-query-editor .view-lines"
 
 
 @asynccontextmanager
-async def serving(routes: list[BaseRoute]) -> AsyncIterator[str]:
+async def serving(app: Starlette) -> AsyncIterator[str]:
     """A server on a free loopback port; gives its address without a slash at the end."""
-    config = uvicorn.Config(
-        Starlette(routes=routes), port=0, log_level="warning", lifespan="off", ws="websockets-sansio"
-    )
+    config = uvicorn.Config(app, port=0, log_level="warning", lifespan="on", ws="websockets-sansio")
     server = uvicorn.Server(config)
     running = asyncio.create_task(server.serve())
     try:
@@ -57,92 +55,11 @@ async def serving(routes: list[BaseRoute]) -> AsyncIterator[str]:
         await running
 
 
-# ---------------------------------------------------------------- a small part of Reverie's schema
-
-SCHEMA = graphql.build_schema("""
-    enum EntityType { PERSON TOOL PROJECT CONCEPT ORGANIZATION PLACE }
-    type Memory {
-      id: ID!
-      content: String!
-      createdAt: String!
-      topics(first: Int): TopicConnection!
-      entities(first: Int): EntityConnection!
-      facts(first: Int): FactConnection!
-    }
-    type Topic { name: String! memories(first: Int): MemoryConnection! }
-    type Entity { name: String! type: EntityType! facts(first: Int): FactConnection! }
-    type Fact { subject: String! predicate: String! object: String! }
-    type Conversation { title: String! }
-    type MemoryConnection { nodes: [Memory!]! }
-    type TopicConnection { nodes: [Topic!]! }
-    type EntityConnection { nodes: [Entity!]! }
-    type FactConnection { nodes: [Fact!]! }
-    union SearchResult = Memory | Fact | Entity | Topic | Conversation
-    type SearchEdge {
-      node: SearchResult! score: Float! semanticRank: Int keywordRank: Int highlights: [String!]!
-    }
-    type SearchConnection { edges: [SearchEdge!]! }
-    input TopicRef { name: String }
-    input EntityRef { name: String type: EntityType }
-    input FactDraft { subject: String! predicate: String! object: String! }
-    input CreateMemoryInput {
-      content: String! importance: Float topics: [TopicRef!] entities: [EntityRef!] facts: [FactDraft!]
-    }
-    type InputError { code: String! message: String! path: [String!]! }
-    type CreateMemoryPayload { memory: Memory errors: [InputError!]! }
-    type Query {
-      memories(first: Int): MemoryConnection
-      search(query: String!, first: Int): SearchConnection
-    }
-    type Mutation { createMemory(input: CreateMemoryInput!): CreateMemoryPayload }
-""")
-
-
-class Store:
-    """Memories in a list: what the schema above resolves from."""
-
-    def __init__(self) -> None:
-        self.stored: list[dict[str, Any]] = []
-
-    def memories(self, info: graphql.GraphQLResolveInfo[Any], first: int) -> dict[str, Any]:
-        return {"nodes": self.stored[:first]}
-
-    def search(self, info: graphql.GraphQLResolveInfo[Any], query: str, first: int) -> dict[str, Any]:
-        hits = [memory for memory in self.stored if any(word in memory["content"] for word in query.split())]
-        return {"edges": [{"node": hit, "score": 1.0, "keywordRank": 1, "highlights": []} for hit in hits[:first]]}
-
-    def createMemory(self, info: graphql.GraphQLResolveInfo[Any], input: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
-        facts = {"nodes": input["facts"]}
-        memory: dict[str, Any] = {
-            "__typename": "Memory",
-            "id": str(len(self.stored)),
-            "content": input["content"],
-            "createdAt": "2026-01-01T00:00:00Z",
-            "entities": {"nodes": [entity | {"facts": facts} for entity in input["entities"]]},
-            "facts": facts,
-        }
-        memory["topics"] = {"nodes": [topic | {"memories": {"nodes": [memory]}} for topic in input["topics"]]}
-        self.stored.append(memory)
-        return {"memory": memory, "errors": []}
-
-
 @pytest.fixture(scope="session")
-async def app_url() -> AsyncIterator[str]:
-    """The address of an application with the GraphiQL page and the part of Reverie's schema that the page shows."""
-    store = Store()
-
-    async def endpoint(request: HttpRequest) -> JSONResponse:
-        body = await request.json()
-        result = graphql.graphql_sync(
-            SCHEMA,
-            body["query"],
-            root_value=store,
-            variable_values=body.get("variables"),
-            operation_name=body.get("operationName"),
-        )
-        return JSONResponse(result.formatted)
-
-    async with serving([*asset_routes(), HttpRoute("/graphql", endpoint, methods=["POST"])]) as address:
+async def app_url(resources: Resources) -> AsyncIterator[str]:
+    """The address of the real application, without any key."""
+    app = create_app(Settings.read({}), opener=lambda _: nullcontext(resources))
+    async with serving(app) as address:
         yield address
 
 
@@ -179,7 +96,7 @@ async def ticks_url() -> AsyncIterator[str]:
         subscription_protocols=[GRAPHQL_TRANSPORT_WS_PROTOCOL],
     )
     routes = [*asset_routes(), HttpRoute("/graphql", endpoint), WebSocketRoute("/graphql", endpoint)]
-    async with serving([Mount("/team/reverie", routes=routes)]) as address:
+    async with serving(Starlette(routes=[Mount("/team/reverie", routes=routes)])) as address:
         yield f"{address}/team/reverie"
 
 
@@ -281,7 +198,7 @@ class Visit:
         return kept
 
 
-async def until(condition: Callable[[], bool | Awaitable[bool]], seconds: float = 15) -> None:
+async def until(condition: Callable[[], bool | Awaitable[bool]], seconds: float = 60) -> None:
     """Wait for a condition. (Playwright's own wait_for_function needs eval, which the page's policy refuses.)"""
     async with asyncio.timeout(seconds):
         while True:
