@@ -60,7 +60,7 @@ async def served(resources: Resources) -> AsyncIterator[str]:
     config = uvicorn.Config(app, port=0, log_level="warning", loop="uvloop", http="httptools", lifespan="on")
     server = uvicorn.Server(config)
     running = asyncio.create_task(server.serve())
-    while not server.started:
+    while not server.started:  # noqa: ASYNC110 - uvicorn offers no event to wait for
         await asyncio.sleep(0.02)
     yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     server.should_exit = True

@@ -116,7 +116,7 @@ async def fill(bench: Bench) -> None:
         return rows
 
     topics, entities = named(TOPICS, "Topic", "t"), named(ENTITIES, "Entity", "e")
-    conversations = [
+    conversations: list[dict[str, Any]] = [
         {
             "id": (node_id := new_id()),
             "tenant": TENANT,
