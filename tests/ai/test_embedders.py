@@ -146,7 +146,7 @@ async def test_a_failing_chunk_loses_no_other(openai_server: OpenAIServer, opena
 
     vectors = await embed_within(openai_embedder, texts(200), 10.0)
 
-    assert [vector is not None for vector in vectors] == [False] * 128 + [True] * 72
+    assert [vector is not None for vector in vectors] == [False] * 64 + [True] * 136
 
 
 @pytest.mark.parametrize("fault", [failing(400, "This text isn't allowed."), with_vector([math.nan] * 64)])

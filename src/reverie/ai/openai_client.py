@@ -100,7 +100,7 @@ class OpenAIClient:
             try:
                 async with asyncio.timeout(min(self._timeout, end - clock())):
                     return await request(self._client)
-            except (TimeoutError, openai.OpenAIError, json.JSONDecodeError) as error:
+            except (TimeoutError, openai.OpenAIError, json.JSONDecodeError, UnicodeDecodeError) as error:
                 fault = self._fault(error)
                 asked = _asked_pause(error)
                 pause = _own_pause(attempt) if asked is None else asked
@@ -149,7 +149,7 @@ def _host_of(url: str) -> str:
 
 def _is_transient(error: Exception) -> bool:
     if not isinstance(error, openai.APIStatusError):
-        return isinstance(error, TimeoutError | openai.APIConnectionError | json.JSONDecodeError)
+        return isinstance(error, TimeoutError | openai.APIConnectionError | json.JSONDecodeError | UnicodeDecodeError)
     # The provider's own word, as OpenAI gives it for a used-up quota.
     said = error.response.headers.get("x-should-retry")
     if said in ("true", "false"):
