@@ -74,14 +74,14 @@ class Distribution:
 
     def discard_damaged(self) -> bool:
         """Reads every jar, removes those that aren't what they should be, and says whether there were any."""
-        damaged = self._damaged(_read_list(self.manifest) or [], younger_than=0)
+        damaged = self._damaged(_read_list(self.manifest) or [], younger_than=-1)
         for jar in damaged:
             (self.repository / jar.path).unlink(missing_ok=True)
         return bool(damaged)
 
     def missing(self, listed: list[Jar]) -> list[Jar]:
         """Those of the listed jars that have to be fetched."""
-        return self._damaged(listed, younger_than=0)
+        return self._damaged(listed, younger_than=-1)
 
     def _damaged(self, listed: list[Jar], younger_than: int) -> list[Jar]:
         def damaged(jar: Jar) -> bool:
@@ -223,6 +223,7 @@ class _Fetch:
             raise FetchCancelledError
         answer = self.session.request(method, f"{self.base}/{path}", timeout=_TIMEOUT, **options)
         if not answer.ok:
+            answer.close()
             raise LocalNeo4jError(
                 f"Neo4j {self.distribution.version} can't be fetched: {answer.url} answers {answer.status_code}."
             )
