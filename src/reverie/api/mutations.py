@@ -1,6 +1,6 @@
 """The mutations: each unpacks its input, calls one service, and wraps what came in its payload."""
 
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import strawberry
 
@@ -39,6 +39,8 @@ from reverie.api.types.topics import CreateTopicInput, DeleteTopicInput, MergeTo
 from reverie.resources import Resources
 from reverie.services import conversations, entities, facts, memories, topics
 
+GIVEN = strawberry.argument(description="What is to be done, with the key that makes it happen once.")
+
 
 class _Keyed(Protocol):
     client_mutation_key: str | None
@@ -60,7 +62,7 @@ class Mutation:
     async def create_memory(
         self,
         info: Info,
-        input: CreateMemoryInput,
+        input: Annotated[CreateMemoryInput, GIVEN],
     ) -> CreateMemoryPayload | None:
         async def work() -> dict[str, Any]:
             return {"memory": await memories.create_memory(*_caller(info), input.to_domain(), _key(input))}
@@ -71,7 +73,7 @@ class Mutation:
     async def create_memories(
         self,
         info: Info,
-        input: CreateMemoriesInput,
+        input: Annotated[CreateMemoriesInput, GIVEN],
     ) -> CreateMemoriesPayload | None:
         async def work() -> dict[str, Any]:
             return {"memories": await memories.create_memories(*_caller(info), input.to_domain(), _key(input))}
@@ -82,7 +84,7 @@ class Mutation:
     async def update_memory(
         self,
         info: Info,
-        input: UpdateMemoryInput,
+        input: Annotated[UpdateMemoryInput, GIVEN],
     ) -> UpdateMemoryPayload | None:
         async def work() -> dict[str, Any]:
             return {"memory": await memories.update_memory(*_caller(info), input.to_domain(), _key(input))}
@@ -93,7 +95,7 @@ class Mutation:
     async def delete_memory(
         self,
         info: Info,
-        input: DeleteMemoryInput,
+        input: Annotated[DeleteMemoryInput, GIVEN],
     ) -> DeleteMemoryPayload | None:
         async def work() -> dict[str, Any]:
             return {"deleted_id": await memories.delete_memory(*_caller(info), input.id, _key(input))}
@@ -104,7 +106,7 @@ class Mutation:
     async def relate_memories(
         self,
         info: Info,
-        input: RelateMemoriesInput,
+        input: Annotated[RelateMemoriesInput, GIVEN],
     ) -> RelateMemoriesPayload | None:
         async def work() -> dict[str, Any]:
             memory, related = await memories.relate_memories(*_caller(info), input.to_domain(), _key(input))
@@ -116,7 +118,7 @@ class Mutation:
     async def create_conversation(
         self,
         info: Info,
-        input: CreateConversationInput,
+        input: Annotated[CreateConversationInput, GIVEN],
     ) -> CreateConversationPayload | None:
         async def work() -> dict[str, Any]:
             return {
@@ -129,7 +131,7 @@ class Mutation:
     async def update_conversation(
         self,
         info: Info,
-        input: UpdateConversationInput,
+        input: Annotated[UpdateConversationInput, GIVEN],
     ) -> UpdateConversationPayload | None:
         async def work() -> dict[str, Any]:
             return {
@@ -144,7 +146,7 @@ class Mutation:
     async def delete_conversation(
         self,
         info: Info,
-        input: DeleteConversationInput,
+        input: Annotated[DeleteConversationInput, GIVEN],
     ) -> DeleteConversationPayload | None:
         async def work() -> dict[str, Any]:
             gone, count = await conversations.delete_conversation(
@@ -158,7 +160,7 @@ class Mutation:
     async def create_topic(
         self,
         info: Info,
-        input: CreateTopicInput,
+        input: Annotated[CreateTopicInput, GIVEN],
     ) -> CreateTopicPayload | None:
         async def work() -> dict[str, Any]:
             return {"topic": await topics.create_topic(*_caller(info), input.name, _key(input))}
@@ -169,7 +171,7 @@ class Mutation:
     async def update_topic(
         self,
         info: Info,
-        input: UpdateTopicInput,
+        input: Annotated[UpdateTopicInput, GIVEN],
     ) -> UpdateTopicPayload | None:
         async def work() -> dict[str, Any]:
             return {"topic": await topics.update_topic(*_caller(info), input.id, input.name, _key(input))}
@@ -180,7 +182,7 @@ class Mutation:
     async def merge_topics(
         self,
         info: Info,
-        input: MergeTopicsInput,
+        input: Annotated[MergeTopicsInput, GIVEN],
     ) -> MergeTopicsPayload | None:
         async def work() -> dict[str, Any]:
             return {"topic": await topics.merge_topics(*_caller(info), input.into_id, input.from_ids, _key(input))}
@@ -191,7 +193,7 @@ class Mutation:
     async def delete_topic(
         self,
         info: Info,
-        input: DeleteTopicInput,
+        input: Annotated[DeleteTopicInput, GIVEN],
     ) -> DeleteTopicPayload | None:
         async def work() -> dict[str, Any]:
             return {"deleted_id": await topics.delete_topic(*_caller(info), input.id, _key(input))}
@@ -202,7 +204,7 @@ class Mutation:
     async def create_fact(
         self,
         info: Info,
-        input: CreateFactInput,
+        input: Annotated[CreateFactInput, GIVEN],
     ) -> CreateFactPayload | None:
         async def work() -> dict[str, Any]:
             return {"fact": await facts.create_fact(*_caller(info), input.to_domain(), _key(input))}
@@ -213,7 +215,7 @@ class Mutation:
     async def update_fact(
         self,
         info: Info,
-        input: UpdateFactInput,
+        input: Annotated[UpdateFactInput, GIVEN],
     ) -> UpdateFactPayload | None:
         async def work() -> dict[str, Any]:
             return {"fact": await facts.update_fact(*_caller(info), input.to_domain(), _key(input))}
@@ -224,7 +226,7 @@ class Mutation:
     async def delete_fact(
         self,
         info: Info,
-        input: DeleteFactInput,
+        input: Annotated[DeleteFactInput, GIVEN],
     ) -> DeleteFactPayload | None:
         async def work() -> dict[str, Any]:
             return {"deleted_id": await facts.delete_fact(*_caller(info), input.id, _key(input))}
@@ -235,7 +237,7 @@ class Mutation:
     async def create_entity(
         self,
         info: Info,
-        input: CreateEntityInput,
+        input: Annotated[CreateEntityInput, GIVEN],
     ) -> CreateEntityPayload | None:
         async def work() -> dict[str, Any]:
             return {"entity": await entities.create_entity(*_caller(info), input.to_domain(), _key(input))}
@@ -246,7 +248,7 @@ class Mutation:
     async def update_entity(
         self,
         info: Info,
-        input: UpdateEntityInput,
+        input: Annotated[UpdateEntityInput, GIVEN],
     ) -> UpdateEntityPayload | None:
         async def work() -> dict[str, Any]:
             return {"entity": await entities.update_entity(*_caller(info), input.to_domain(), _key(input))}
@@ -259,7 +261,7 @@ class Mutation:
     async def merge_entities(
         self,
         info: Info,
-        input: MergeEntitiesInput,
+        input: Annotated[MergeEntitiesInput, GIVEN],
     ) -> MergeEntitiesPayload | None:
         async def work() -> dict[str, Any]:
             return {"entity": await entities.merge_entities(*_caller(info), input.into_id, input.from_ids, _key(input))}
@@ -270,7 +272,7 @@ class Mutation:
     async def delete_entity(
         self,
         info: Info,
-        input: DeleteEntityInput,
+        input: Annotated[DeleteEntityInput, GIVEN],
     ) -> DeleteEntityPayload | None:
         async def work() -> dict[str, Any]:
             return {"deleted_id": await entities.delete_entity(*_caller(info), input.id, _key(input))}
@@ -281,7 +283,7 @@ class Mutation:
     async def relate_entities(
         self,
         info: Info,
-        input: RelateEntitiesInput,
+        input: Annotated[RelateEntitiesInput, GIVEN],
     ) -> RelateEntitiesPayload | None:
         async def work() -> dict[str, Any]:
             entity, related = await entities.relate_entities(*_caller(info), input.to_domain(), _key(input))
@@ -295,7 +297,7 @@ class Mutation:
     async def unrelate(
         self,
         info: Info,
-        input: UnrelateInput,
+        input: Annotated[UnrelateInput, GIVEN],
     ) -> UnrelatePayload | None:
         async def work() -> dict[str, Any]:
             removed = await entities.unrelate(

@@ -1,0 +1,209 @@
+"""The schema file, the descriptions in it, and the contract it grows towards."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from graphql import (
+    GraphQLEnumType,
+    GraphQLField,
+    GraphQLInputObjectType,
+    GraphQLInterfaceType,
+    GraphQLObjectType,
+    build_schema,
+    is_introspection_type,
+    is_specified_directive,
+    is_specified_scalar_type,
+)
+from graphql.utilities import find_breaking_changes, find_dangerous_changes
+
+from reverie.api.schema import sdl
+
+HERE = Path(__file__).parent
+CONTRACT = HERE / "contract.graphql"
+OURS = build_schema(sdl())
+
+MISSING = {
+    # the pipeline brings events, …
+    "Event was removed.",
+    "EventConnection was removed.",
+    "EventDraft was removed.",
+    "EventEdge was removed.",
+    "EventFilter was removed.",
+    "EventType was removed.",
+    "RecordEventsInput was removed.",
+    "RecordEventsPayload was removed.",
+    "Field Conversation.events was removed.",
+    "Field Mutation.recordEvents was removed.",
+    "Field Query.event was removed.",
+    "Field Query.events was removed.",
+    # … episodes, …
+    "CloseEpisodeInput was removed.",
+    "CloseEpisodePayload was removed.",
+    "ConsolidationStatus was removed.",
+    "Episode was removed.",
+    "EpisodeConnection was removed.",
+    "EpisodeEdge was removed.",
+    "EpisodeFilter was removed.",
+    "EpisodeOutcome was removed.",
+    "RetryEpisodeInput was removed.",
+    "RetryEpisodePayload was removed.",
+    "Field Conversation.episodes was removed.",
+    "Field Mutation.closeEpisode was removed.",
+    "Field Mutation.retryEpisode was removed.",
+    "Field Query.episode was removed.",
+    "Field Query.episodes was removed.",
+    # … beliefs with their change log and its subscriptions, …
+    "Belief was removed.",
+    "BeliefChange was removed.",
+    "BeliefChangeConnection was removed.",
+    "BeliefChangeEdge was removed.",
+    "BeliefChangeEvent was removed.",
+    "BeliefChangeFilter was removed.",
+    "BeliefChangeKind was removed.",
+    "BeliefConnection was removed.",
+    "BeliefEdge was removed.",
+    "BeliefFilter was removed.",
+    "BeliefType was removed.",
+    "ChangeCheckpoint was removed.",
+    "ChangeGap was removed.",
+    "EpistemicStatus was removed.",
+    "RetractBeliefInput was removed.",
+    "RetractBeliefPayload was removed.",
+    "Subscription was removed.",
+    "UpsertBeliefInput was removed.",
+    "UpsertBeliefPayload was removed.",
+    "Field Entity.beliefs was removed.",
+    "Field Mutation.retractBelief was removed.",
+    "Field Mutation.upsertBelief was removed.",
+    "Field Query.belief was removed.",
+    "Field Query.beliefChanges was removed.",
+    "Field Query.beliefs was removed.",
+    "Field Query.changesCursor was removed.",
+    # … dreaming and its worker, and forgetting
+    "DeletedCount was removed.",
+    "Dream was removed.",
+    "DreamInput was removed.",
+    "DreamPayload was removed.",
+    "ForgetSubjectInput was removed.",
+    "ForgetSubjectPayload was removed.",
+    "WorkerState was removed.",
+    "Field Mutation.dream was removed.",
+    "Field Mutation.forgetSubject was removed.",
+    "Field Query.dream was removed.",
+    "Field Server.extractor was removed.",
+    "Field Server.worker was removed.",
+    # recall brings documents, …
+    "Chunk was removed.",
+    "ChunkConnection was removed.",
+    "ChunkEdge was removed.",
+    "CreateDocumentInput was removed.",
+    "CreateDocumentPayload was removed.",
+    "DeleteDocumentInput was removed.",
+    "DeleteDocumentPayload was removed.",
+    "Document was removed.",
+    "DocumentConnection was removed.",
+    "DocumentEdge was removed.",
+    "DocumentSource was removed.",
+    "DocumentStatus was removed.",
+    "LinkDocumentInput was removed.",
+    "LinkDocumentPayload was removed.",
+    "Upload was removed.",
+    "UploadDocumentInput was removed.",
+    "UploadDocumentPayload was removed.",
+    "Field Mutation.createDocument was removed.",
+    "Field Mutation.deleteDocument was removed.",
+    "Field Mutation.linkDocument was removed.",
+    "Field Mutation.uploadDocument was removed.",
+    "Field Query.document was removed.",
+    "Field Query.documents was removed.",
+    # … search over all kinds, …
+    "Belief was removed from union type SearchResult.",
+    "Chunk was removed from union type SearchResult.",
+    "Episode was removed from union type SearchResult.",
+    "Enum value SearchKind.BELIEF was removed.",
+    "Enum value SearchKind.CHUNK was removed.",
+    "Enum value SearchKind.EPISODE was removed.",
+    # … the context of a question, …
+    "Context was removed.",
+    "ContextBelief was removed.",
+    "ContextChunk was removed.",
+    "ContextEpisode was removed.",
+    "ContextInput was removed.",
+    "ContextMemory was removed.",
+    "Field Query.context was removed.",
+    # … the map, …
+    "Graph was removed.",
+    "GraphEdge was removed.",
+    "GraphInput was removed.",
+    "GraphKind was removed.",
+    "GraphNode was removed.",
+    "Field Query.graph was removed.",
+    # … and communities found on request
+    "DetectCommunitiesInput was removed.",
+    "DetectCommunitiesPayload was removed.",
+    "Field Mutation.detectCommunities was removed.",
+}
+"""What the contract has and this version doesn't yet, each by the words of graphql-core."""
+
+
+def test_the_schema_file_is_the_schema() -> None:
+    kept = (HERE.parent / "schema.graphql").read_text(encoding="utf-8")
+
+    assert kept == sdl(), "`reverie schema > schema.graphql` brings the file up to date"
+
+
+def test_the_contract_is_kept_but_for_what_later_capabilities_bring() -> None:
+    contract = build_schema(CONTRACT.read_text(encoding="utf-8"))
+
+    assert sorted(change.description for change in find_breaking_changes(contract, OURS)) == sorted(MISSING)
+    assert [change.description for change in find_dangerous_changes(contract, OURS)] == []
+
+
+def test_inputs_have_the_contracts_defaults() -> None:
+    contract = build_schema(CONTRACT.read_text(encoding="utf-8"))
+
+    def defaults(types: dict[str, object]) -> dict[str, object]:
+        return {
+            f"{name}.{field}": value.default_value
+            for name, type_ in types.items()
+            if isinstance(type_, GraphQLInputObjectType)
+            for field, value in type_.fields.items()
+        }
+
+    ours = defaults({**OURS.type_map})
+    wanted = {name: value for name, value in defaults({**contract.type_map}).items() if name in ours}
+    assert len(wanted) > 100
+    assert {name: ours[name] for name in wanted} == wanted
+
+
+def elements() -> Iterator[tuple[str, str | None]]:
+    """Every element of the schema by its coordinate, with its description."""
+    for name, type_ in OURS.type_map.items():
+        if is_introspection_type(type_) or is_specified_scalar_type(type_):
+            continue
+        yield name, type_.description
+        if isinstance(type_, GraphQLEnumType):
+            for value_name, value in type_.values.items():
+                yield f"{name}.{value_name}", value.description
+        elif isinstance(type_, GraphQLInputObjectType):
+            for field_name, given in type_.fields.items():
+                yield f"{name}.{field_name}", given.description
+        elif isinstance(type_, (GraphQLObjectType, GraphQLInterfaceType)):
+            for field_name, field in type_.fields.items():
+                yield from _field(f"{name}.{field_name}", field)
+    for directive in OURS.directives:
+        if not is_specified_directive(directive):
+            yield f"@{directive.name}", directive.description
+
+
+def _field(name: str, field: GraphQLField) -> Iterator[tuple[str, str | None]]:
+    yield name, field.description
+    for argument_name, argument in field.args.items():
+        yield f"{name}({argument_name}:)", argument.description
+
+
+def test_every_element_is_described() -> None:
+    described = dict(elements())
+
+    assert len(described) > 500
+    assert [name for name, description in described.items() if not (description or "").strip()] == []
