@@ -116,7 +116,9 @@ class Home:
         return self.path / "unfinished"
 
     def check_version(self) -> None:
-        """Raises LocalNeo4jError when the version is too old, in itself or for this store."""
+        """Raises LocalNeo4jError when the version is none, or too old, in itself or for this store."""
+        if re.fullmatch(r"\d+\.\d+\.\d+", self.version) is None:
+            raise LocalNeo4jError(f"{self.version} isn't a version of Neo4j, as 2026.08.1 would be.")
         if _version_key(self.version) < _version_key(OLDEST_NEO4J):
             raise LocalNeo4jError(f"Neo4j {self.version} is too old: {OLDEST_NEO4J} or newer is needed.")
         with suppress(FileNotFoundError):
