@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -18,7 +19,7 @@ from typing import Any
 
 import neo4j
 import pytest
-from tests.local.maven_repository import MavenRepository
+from tests.local.maven_repository import VERSION, MavenRepository, small_distribution
 
 from reverie.errors import LocalNeo4jError
 from reverie.local import LocalNeo4j, LocalNeo4jOptions, private_neo4j
@@ -234,6 +235,12 @@ async def test_a_port_that_is_taken_meanwhile_and_a_watcher_that_is_killed(optio
         assert await _until(lambda: _is_free(home))
 
 
+async def _use_and_fail(options: LocalNeo4jOptions, notify: Callable[[str], None]) -> None:
+    async with private_neo4j(options, notify=notify) as running:
+        assert await _ask(running, "RETURN 1") == 1
+        raise OSError("mine")
+
+
 async def test_jars_that_rotted_are_fetched_again(options: LocalNeo4jOptions, tmp_path: Path) -> None:
     # given: a cache of hard links to the real one, but for a jar whose bytes have changed behind its time stamp
     cache = tmp_path / "cache"
@@ -252,8 +259,11 @@ async def test_jars_that_rotted_are_fetched_again(options: LocalNeo4jOptions, tm
 
     with MavenRepository(whole.repository) as repository:
         here = replace(options, cache_dir=cache, repository=repository.url)
-        async with private_neo4j(here, notify=said.append) as running:
-            assert await _ask(running, "RETURN 1") == 1
+        # and: a user whose own error must stay what it is
+        with pytest.raises(OSError, match=r"^mine$"):
+            await _use_and_fail(here, said.append)
+
+    assert _is_free(options.data_dir / "neo4j")
 
     assert [line.partition("(")[0] for line in said] == [
         "Starting Neo4j 2026.08.1…",
@@ -280,14 +290,25 @@ async def test_a_start_that_takes_too_long_is_one_sentence(options: LocalNeo4jOp
     )
 
 
-async def test_a_neo4j_that_ends_while_it_starts_is_one_sentence(options: LocalNeo4jOptions) -> None:
+@pytest.mark.parametrize(
+    ("heap", "page_cache", "cause"),
+    [
+        ("1k", "64m", "Error occurred during initialization of VM: Too small maximum heap"),
+        ("much", "64m", "Invalid maximum heap size: -Xmxmuch: Error: Could not create the Java Virtual Machine."),
+        ("512m", "much", "'much' is not a valid size, must be e.g. 10, 5K, 1M, 11G"),
+    ],
+    ids=["too little memory", "no size for Java", "no size for Neo4j"],
+)
+async def test_a_neo4j_that_ends_while_it_starts_is_one_sentence(
+    options: LocalNeo4jOptions, heap: str, page_cache: str, cause: str
+) -> None:
     log = options.data_dir / "neo4j" / "logs" / "neo4j.log"
 
-    assert await _refusal(replace(options, heap="1k")) == (
-        f"Neo4j ended while it was starting (Error occurred during initialization of VM: "
-        f"Too small maximum heap); its log is {log}."
-    )
-    assert "Too small maximum heap" in log.read_text()
+    sentence = await _refusal(replace(options, heap=heap, page_cache=page_cache))
+
+    assert sentence.startswith(f"Neo4j ended while it was starting ({cause}")
+    assert sentence.endswith(f"); its log is {log}.")
+    assert cause.partition(": ")[0] in log.read_text()
 
 
 async def test_no_network_at_the_first_start_is_one_sentence(options: LocalNeo4jOptions, tmp_path: Path) -> None:
@@ -319,9 +340,94 @@ async def test_a_store_of_a_newer_neo4j_is_one_sentence(options: LocalNeo4jOptio
     )
 
 
-async def test_an_error_of_the_user_s_own_is_left_alone(options: LocalNeo4jOptions) -> None:
-    with pytest.raises(OSError, match=r"^mine$"):
-        async with private_neo4j(options, notify=_silent):
-            raise OSError("mine")
+_ON_A_SMALL_DISK = """
+import asyncio, shutil, sys
+from pathlib import Path
+from reverie.errors import LocalNeo4jError
+from reverie.local import LocalNeo4jOptions, private_neo4j
 
-    assert _is_free(options.data_dir / "neo4j")
+disk, cache, repository = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3] or None
+version = sys.argv[4]
+
+async def fill():
+    while not any(path.stat().st_size for path in disk.glob(sys.argv[5])):
+        await asyncio.sleep(0.01)
+    with (disk / "filler").open("wb") as filler:
+        try:
+            while True:
+                filler.write(bytes(1 << 16))
+                filler.flush()
+        except OSError:
+            pass
+
+async def main():
+    filling = asyncio.create_task(fill())
+    options = LocalNeo4jOptions(
+        data_dir=disk / "data", cache_dir=cache, version=version, repository=repository, quick=True, heap="512m"
+    )
+    try:
+        async with private_neo4j(options, notify=lambda line: None):
+            print("started")
+    except LocalNeo4jError as error:
+        print(error)
+    filling.cancel()
+
+asyncio.run(main())
+"""
+
+
+def _on_a_small_disk(disk: Path, size: str, *arguments: object) -> str:
+    """What a start says whose files are on a disk of `size`, in a name space where that can be mounted (Linux)."""
+    mount = f'mount -t tmpfs -o size={size} small "$1" && shift && exec "$@"'
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, "sh", str(disk)]
+    if os.geteuid() == 0:
+        command[1:3] = []
+    disk.mkdir()
+    ended = subprocess.run(
+        [*command, sys.executable, "-c", _ON_A_SMALL_DISK, str(disk), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not ended.stderr
+    return ended.stdout.rstrip()
+
+
+_needs_mounts = pytest.mark.skipif(sys.platform != "linux", reason="a small disk takes Linux's name spaces")
+
+
+@_needs_mounts
+def test_a_disk_that_is_too_small_is_one_sentence(tmp_path: Path, cache_dir: Path) -> None:
+    disk = tmp_path / "disk"
+
+    said = _on_a_small_disk(disk, "50m", cache_dir, "", "2026.08.1", "nothing")
+
+    assert re.fullmatch(rf"Neo4j needs 150 MB in {disk}/data/neo4j to start, and that disk has 5\d MB left\.", said)
+
+
+@_needs_mounts
+def test_a_disk_that_is_too_small_to_fetch_is_one_sentence(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+
+    said = _on_a_small_disk(disk, "100m", disk / "cache", _NOWHERE, "2026.08.1", "nothing")
+
+    assert re.fullmatch(rf"Neo4j 2026\.08\.1 needs 236 MB in {disk}/cache, and that disk has 10\d MB left\.", said)
+
+
+@_needs_mounts
+def test_a_disk_that_fills_up_while_neo4j_starts_is_one_sentence(tmp_path: Path, cache_dir: Path) -> None:
+    disk = tmp_path / "disk"
+
+    said = _on_a_small_disk(disk, "160m", cache_dir, "", "2026.08.1", "data/neo4j/logs/debug.log")
+
+    assert said == f"There is no space left on the disk of {disk}/data/neo4j."
+
+
+@_needs_mounts
+def test_a_disk_that_fills_up_while_fetching_is_one_sentence(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+
+    with MavenRepository(small_distribution(size=1_000_000), delay=0.1) as repository:
+        said = _on_a_small_disk(disk, "80m", disk / "cache", repository.url, VERSION, "cache/maven/**/*.jar.part")
+
+    assert said == f"There is no space left on the disk of {disk}/cache."

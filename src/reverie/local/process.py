@@ -175,12 +175,17 @@ def _reason(home: Home, watcher: Process) -> Exception:
         return home.newer_store("a newer Neo4j")
     if "Lock file has been locked by another process" in log:
         return LocalNeo4jError(f"The store in {home.path} is in use by another Neo4j.")
-    causes = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+)$", log, re.MULTILINE)
-    lines = [line for line in log.splitlines() if re.search(r"\berror\b", line, re.IGNORECASE)] or log.splitlines()
-    cause = (causes[-1:] or lines[:1] or [f"exit code {watcher.returncode}"])[0]
+    cause = _cause(log) or f"exit code {watcher.returncode}"
     return EndedEarlyError(
         f"Neo4j ended while it was starting ({cause[:_LONGEST_REASON]}); its log is {home.log_file}."
     )
+
+
+def _cause(log: str) -> str:
+    """What the log gives as the reason of an end: an exception's innermost cause, an error, or Java's own words."""
+    causes = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+)$", log, re.MULTILINE)
+    errors = re.findall(r"^\S+ \S+ ERROR +(.+)$", log, re.MULTILINE)
+    return str([*errors[:1], *causes][-1]) if errors or causes else ": ".join(log.splitlines()[:2])
 
 
 def disk_full(folder: Path) -> LocalNeo4jError:

@@ -31,7 +31,7 @@ from reverie.local.process import (
 )
 
 _PORTS_TRIED = 5
-_LEAST_FREE_SPACE = 128 << 20
+_LEAST_FREE_SPACE = 150_000_000
 
 
 @asynccontextmanager
@@ -50,7 +50,7 @@ async def private_neo4j(
         try:
             running = await _open(stack, options, notify, progress)
         except OSError as error:
-            raise _explained(error, options) from error
+            raise _explained(error, options.data_dir) from error
         yield running
 
 
@@ -102,6 +102,8 @@ async def _fetch(
             progress=progress,
             cancelled=cancelled,
         )
+    except OSError as error:
+        raise _explained(error, options.cache_dir) from error
     finally:
         cancelled.set()
 
@@ -109,8 +111,12 @@ async def _fetch(
 async def _start(
     options: LocalNeo4jOptions, java: Java, jars: list[Path], home: Home, notify: Callable[[str], None]
 ) -> tuple[Neo4jProcess, LocalNeo4j]:
-    if shutil.disk_usage(home.path).free < _LEAST_FREE_SPACE:
-        raise disk_full(home.path)
+    free = shutil.disk_usage(home.path).free
+    if free < _LEAST_FREE_SPACE:
+        raise LocalNeo4jError(
+            f"Neo4j needs {_LEAST_FREE_SPACE / 1e6:.0f} MB in {home.path} to start, and that disk has "
+            f"{free / 1e6:.0f} MB left."
+        )
     for _ in range(_PORTS_TRIED):
         lock = await _lock_store(home, notify)
         try:
@@ -181,8 +187,8 @@ async def _watched(process: Neo4jProcess, home: Home, notify: Callable[[str], No
             await task
 
 
-def _explained(error: OSError, options: LocalNeo4jOptions) -> LocalNeo4jError:
+def _explained(error: OSError, folder: Path) -> LocalNeo4jError:
+    """What to say of a file that can't be read or written, in `folder` if it doesn't tell where."""
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return disk_full(Path(error.filename or options.data_dir))
-    where = error.filename or f"{options.data_dir} or {options.cache_dir}"
-    return LocalNeo4jError(f"Neo4j's files can't be written: {where}: {error.strerror or error}.")
+        return disk_full(folder)
+    return LocalNeo4jError(f"Neo4j's files can't be written: {error.filename or folder}: {error.strerror or error}.")
