@@ -13,6 +13,7 @@ from reverie.commands.notices import options
 from reverie.errors import ReverieError
 from reverie.settings import Settings
 
+PRIVATE_NEO4J = ("cache_dir", "java", "neo4j_version", "neo4j_heap", "neo4j_page_cache")
 STORE = (
     "data_dir",
     "neo4j_uri",
@@ -20,11 +21,7 @@ STORE = (
     "neo4j_password",
     "neo4j_database",
     "neo4j_timeout",
-    "cache_dir",
-    "java",
-    "neo4j_version",
-    "neo4j_heap",
-    "neo4j_page_cache",
+    *PRIVATE_NEO4J,
 )
 EMBEDDING = (
     "embedder",
@@ -34,7 +31,6 @@ EMBEDDING = (
     "openai_api_key",
     "openai_base_url",
 )
-SERVER = ("host", "port", "api_keys")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -47,7 +43,7 @@ def cli() -> None:
 
 
 @cli.command()
-@options(*SERVER, *STORE, *EMBEDDING, "log_level")
+@options("host", "port", "api_keys", *STORE, *EMBEDDING, "log_level")
 def serve(**given: Any) -> None:
     """Serve the API and GraphiQL, starting a private Neo4j where no other is named."""
     from reverie.commands.serve import serve as run  # noqa: PLC0415 - other commands start sooner without it
@@ -56,7 +52,7 @@ def serve(**given: Any) -> None:
 
 
 @cli.command()
-@options(*SERVER, *STORE, *EMBEDDING, "log_level")
+@options("host", "port", "neo4j_timeout", *PRIVATE_NEO4J, *EMBEDDING, "log_level")
 def demo(**given: Any) -> None:
     """Serve a throw-away store filled with two months of a small software team."""
     from reverie.commands.demo import demo as run  # noqa: PLC0415 - other commands start sooner without it
@@ -95,6 +91,9 @@ def _settings(given: dict[str, Any]) -> Settings:
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stderr
     )
+    if settings.log_level != "debug":
+        # the driver logs what it raises as well, and what it raises is told in our words
+        logging.getLogger("neo4j").setLevel(logging.CRITICAL)
     return settings
 
 

@@ -5,23 +5,30 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from reverie.ai.cached_embedder import CachedEmbedder
 from reverie.ai.embedders import Embedder
 from reverie.ai.local_embedder import DIMENSIONS as LOCAL_DIMENSIONS
 from reverie.ai.local_embedder import NAME as LOCAL_NAME
 from reverie.ai.local_embedder import LocalEmbedder, local_embedder_available
-from reverie.ai.openai_embedder import OpenAIEmbedder, OpenAIOptions
 from reverie.domain.embedding import Choice, Provider, choose_embedder
 from reverie.domain.text import ANALYSIS_VERSION
 from reverie.graph.commits import Commits
+from reverie.graph.embeddings import anything_to_embed
 from reverie.graph.schema import StoreRecord, record_embedder, set_up
 from reverie.graph.store import Graph, open_graph
 from reverie.graph.tenants import tenant_number
 from reverie.local import LocalNeo4jOptions, private_neo4j
 from reverie.settings import Settings
 
+if TYPE_CHECKING:
+    from reverie.ai.openai_embedder import OpenAIOptions
+
 log = logging.getLogger("reverie")
+
+SET_UP_LIMIT = 1_800.0
+"""Seconds for the store's set-up: indexes of a large store take their time, and so does the first statement of all."""
 
 
 @dataclass(slots=True)
@@ -83,31 +90,51 @@ async def open_resources(
     """
     async with AsyncExitStack() as stack:
         graph = await stack.enter_async_context(open_neo4j(settings, notify, progress=progress))
-        record = await set_up(graph, analysis=ANALYSIS_VERSION)
-        choice = choose(settings, record)
-        embedder = make_embedder(settings, choice)
-        if embedder is not None:
-            stack.push_async_callback(embedder.close)
-            if record.embedder is None:
-                await record_embedder(graph, embedder.name, embedder.dimensions)
+        choice, embedder = await _open_embedder(stack, graph, settings)
         commits = Commits(graph)
         stack.push_async_callback(commits.close)
-        yield Resources(graph, commits, embedder, choice.note, settings.embedding_timeout, await graph.server_version())
+        yield Resources(graph, commits, embedder, choice.note, settings.embedding_timeout, graph.server_version)
 
 
-def choose(settings: Settings, record: StoreRecord) -> Choice:
-    """Which embedder these settings mean for a store with this record."""
-    names: dict[Provider, str] = {
-        "openai": _with_dimensions(openai_options(settings).name, settings.embedding_dimensions),
-        "local": _with_dimensions(LOCAL_NAME, LOCAL_DIMENSIONS),
-    }
+async def _open_embedder(stack: AsyncExitStack, graph: Graph, settings: Settings) -> tuple[Choice, Embedder | None]:
+    """Sets the store up, and opens the embedder that it is used with, which is recorded where it is the first."""
+    patient = graph.with_time_limit(SET_UP_LIMIT)
+    record = await set_up(patient, analysis=ANALYSIS_VERSION)
+    choice = choose(settings, record, empty=record.embedder is None and not await anything_to_embed(patient))
+    embedder = make_embedder(settings, choice)
+    if embedder is None:
+        return choice, None
+    stack.push_async_callback(embedder.close)
+    if record.embedder is None:
+        record = await record_embedder(patient, embedder.name, embedder.dimensions)
+        settled = choose(settings, record, empty=False)
+        if settled != choice:
+            # another process was first, with another choice
+            choice, embedder = settled, make_embedder(settings, settled)
+            if embedder is not None:
+                stack.push_async_callback(embedder.close)
+    return choice, embedder
+
+
+def choose(settings: Settings, record: StoreRecord, *, empty: bool) -> Choice:
+    """Which embedder these settings mean for a store with this record. Raises ConfigurationError."""
+    providers: list[Provider] = ["local"]
+    if settings.openai_api_key or (record.embedder or "").startswith("openai:"):
+        providers.append("openai")
     return choose_embedder(
         settings.embedder,
         recorded=None if record.embedder is None else _with_dimensions(record.embedder, record.dimensions),
-        names=names,
+        empty=empty,
+        names={provider: _model(settings, provider) for provider in providers},
         has_key=bool(settings.openai_api_key),
         no_local=local_embedder_available(),
     )
+
+
+def _model(settings: Settings, provider: Provider) -> str:
+    if provider == "openai":
+        return _with_dimensions(_openai_options(settings).name, settings.embedding_dimensions)
+    return _with_dimensions(LOCAL_NAME, LOCAL_DIMENSIONS)
 
 
 def _with_dimensions(name: str, dimensions: int | None) -> str:
@@ -115,10 +142,12 @@ def _with_dimensions(name: str, dimensions: int | None) -> str:
 
 
 def make_embedder(settings: Settings, choice: Choice) -> Embedder | None:
-    """The embedder of a choice, cached; None for none."""
+    """The embedder of a choice, cached; None for none. Raises ConfigurationError for a key or address that can't be."""
     match choice.provider:
         case "openai":
-            return CachedEmbedder(OpenAIEmbedder(openai_options(settings)))
+            from reverie.ai.openai_embedder import OpenAIEmbedder  # noqa: PLC0415 - as below
+
+            return CachedEmbedder(OpenAIEmbedder(_openai_options(settings)))
         case "local":
             local = LocalEmbedder()
             local.start()
@@ -127,7 +156,10 @@ def make_embedder(settings: Settings, choice: Choice) -> Embedder | None:
             return None
 
 
-def openai_options(settings: Settings) -> OpenAIOptions:
+def _openai_options(settings: Settings) -> "OpenAIOptions":
+    # The openai package takes a second or two to import, which those who don't use it needn't wait for.
+    from reverie.ai.openai_embedder import OpenAIOptions  # noqa: PLC0415
+
     return OpenAIOptions(
         api_key=settings.openai_api_key or "",
         base_url=settings.openai_base_url,

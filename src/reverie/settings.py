@@ -1,5 +1,8 @@
 """Every setting, read from the environment once."""
 
+import ipaddress
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -11,14 +14,19 @@ from platformdirs import user_cache_path, user_data_path
 from reverie.errors import ConfigurationError
 
 EMBEDDERS = ("auto", "openai", "local", "none")
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOG_LEVELS = ("debug", "info", "warning", "error")
+MOST_DIMENSIONS = 4096
+"""What a vector index of Neo4j holds."""
+_LONGEST_TENANT = 200
+_NEO4J_URI = re.compile(r"(bolt|neo4j)(\+s|\+ssc)?://\S+")
+_KEY = re.compile(r"[!-~]+")
 
 
 def _setting(variable: str, help_: str, default: Any = None, *, secret: bool = False, factory: Any = None) -> Any:
     metadata = {"variable": variable, "help": help_, "secret": secret}
     if factory is not None:
         return field(default_factory=factory, metadata=metadata)
-    return field(default=default, metadata=metadata)
+    return field(default=default, metadata=metadata, repr=not secret)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,20 +93,32 @@ class Settings:
         return settings
 
     def check(self) -> None:
-        """Raises ConfigurationError for values that can't work together."""
+        """Raises ConfigurationError for values that can't be, or can't work together."""
+        self._check_one_of("embedder", EMBEDDERS)
+        self._check_one_of("log_level", LOG_LEVELS)
         if not 0 <= self.port <= 65_535:  # noqa: PLR2004 - the largest port
             raise ConfigurationError(f"REVERIE_PORT: {self.port} is no port")
-        if self.embedder not in EMBEDDERS:
-            raise ConfigurationError(f"REVERIE_EMBEDDER: {self.embedder!r} is none of {', '.join(EMBEDDERS)}")
+        if not 1 <= self.embedding_dimensions <= MOST_DIMENSIONS:
+            raise ConfigurationError(f"REVERIE_EMBEDDING_DIMENSIONS: must be from 1 to {MOST_DIMENSIONS}")
+        for name in ("neo4j_timeout", "embedding_timeout"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ConfigurationError(f"{self.variable(name)}: must be a number of seconds above 0")
+        if self.neo4j_uri is not None and not _NEO4J_URI.fullmatch(self.neo4j_uri):
+            raise ConfigurationError(
+                f"NEO4J_URI: {self.neo4j_uri!r} must be an address such as bolt://localhost:7687, "
+                "neo4j://localhost:7687 or, with TLS, neo4j+s://example.org"
+            )
         if self.embedder == "openai" and not self.openai_api_key:
             raise ConfigurationError("REVERIE_EMBEDDER is openai, but OPENAI_API_KEY is not set")
-        for name in ("neo4j_timeout", "embedding_timeout"):
-            if not getattr(self, name) > 0:
-                raise ConfigurationError(f"{self.variable(name)}: must be more than 0")
-        if not self.keys() and self.host not in LOOPBACK:
+        if not self.keys() and not _is_loopback(self.host):
             raise ConfigurationError(
                 f"REVERIE_HOST: {self.host} can be reached from other machines, which needs REVERIE_API_KEYS"
             )
+
+    def _check_one_of(self, name: str, allowed: tuple[str, ...]) -> None:
+        value = getattr(self, name)
+        if value not in allowed:
+            raise ConfigurationError(f"{self.variable(name)}: {value!r} is none of {', '.join(allowed)}")
 
     @classmethod
     def variable(cls, name: str) -> str:
@@ -106,24 +126,46 @@ class Settings:
         return str(next(member for member in fields(cls) if member.name == name).metadata["variable"])
 
     def keys(self) -> dict[str, str]:
-        """Tenant by API key; empty when none is configured."""
+        """Tenant by API key; empty when none is configured. Raises ConfigurationError, whose words show no key."""
         if self.api_keys is None:
             return {}
         text = self.api_keys.strip()
         if not text.startswith("{"):
             try:
-                text = Path(text).read_text(encoding="utf-8")
-            except (OSError, ValueError) as error:
-                raise ConfigurationError(f"REVERIE_API_KEYS: the file can't be read: {error}") from error
+                text = Path(text).expanduser().read_text(encoding="utf-8")
+            except (OSError, ValueError, RuntimeError) as error:
+                reason = (error.strerror if isinstance(error, OSError) else None) or "no text"
+                raise ConfigurationError(
+                    f"REVERIE_API_KEYS: is neither a JSON object nor the path of a file that can be read ({reason})"
+                ) from None
         try:
             found = orjson.loads(text)
         except orjson.JSONDecodeError as error:
-            raise ConfigurationError(f"REVERIE_API_KEYS: no JSON: {error}") from error
-        if not isinstance(found, dict) or not all(isinstance(tenant, str) and tenant for tenant in found.values()):
-            raise ConfigurationError("REVERIE_API_KEYS: must be a JSON object of key to tenant")
-        if not found or any(not key for key in found):
-            raise ConfigurationError("REVERIE_API_KEYS: must name at least one key, none of them empty")
+            raise ConfigurationError(f"REVERIE_API_KEYS: no JSON ({error.msg})") from None
+        if not isinstance(found, dict) or not found:
+            raise ConfigurationError("REVERIE_API_KEYS: must be a JSON object of key to tenant with at least one key")
+        if not all(_KEY.fullmatch(key) for key in found):
+            raise ConfigurationError(
+                "REVERIE_API_KEYS: a key must be made of ASCII letters, digits and signs, no blanks"
+            )
+        if not all(_is_tenant(tenant) for tenant in found.values()):
+            raise ConfigurationError(
+                f"REVERIE_API_KEYS: a tenant must be a text of 1 to {_LONGEST_TENANT} visible characters"
+            )
         return found
+
+
+def _is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_tenant(name: object) -> bool:
+    return isinstance(name, str) and 1 <= len(name) <= _LONGEST_TENANT and name.isprintable() and bool(name.strip())
 
 
 def _parsed(name: str, variable: str, type_: str, raw: Any) -> Any:
@@ -135,5 +177,8 @@ def _parsed(name: str, variable: str, type_: str, raw: Any) -> Any:
         if "int" in type_:
             return int(raw)
         return float(raw) if "float" in type_ else raw
+    except RuntimeError as error:
+        raise ConfigurationError(f"{variable}: {raw!r} names the home folder of nobody here") from error
     except ValueError as error:
-        raise ConfigurationError(f"{variable}: {raw!r} is not a number") from error
+        whole = "a whole number" if "int" in type_ else "a number"
+        raise ConfigurationError(f"{variable}: {raw!r} is not {whole}") from error

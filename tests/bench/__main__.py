@@ -239,7 +239,7 @@ async def main() -> None:
         commits = Commits(bench.graph)
         since = now_ms()
         embedder = LocalEmbedder()
-        version = await bench.graph.server_version()
+        version = bench.graph.server_version
         rows = await searching(bench, Resources(bench.graph, commits, embedder, None, 10.0, version))
         await embedder.close()
         rows += await writing(bench, Resources(bench.graph, commits, None, None, 10.0, version))

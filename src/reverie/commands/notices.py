@@ -3,7 +3,7 @@
 import errno
 import socket as sockets
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
 import click
@@ -49,9 +49,9 @@ def options(*names: str) -> Callable[[F], F]:
         for name in reversed(names):
             member = next(member for member in fields(Settings) if member.name == name)
             variable, text = member.metadata["variable"], member.metadata["help"]
-            command = click.option(f"--{name.replace('_', '-')}", name, metavar="VALUE", help=f"{text}  [{variable}]")(
-                command
-            )
+            default = f"; {member.default}" if member.default not in (None, MISSING) else ""
+            help_ = f"{text}  [{variable}{default}]"
+            command = click.option(f"--{name.replace('_', '-')}", name, metavar="VALUE", help=help_)(command)
         return command
 
     return decorate

@@ -1,49 +1,95 @@
 """`reverie serve`: the server, with its private Neo4j where no other is named."""
 
 import asyncio
-import logging
+import importlib
+import signal
+import socket as sockets
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 import click
 import uvicorn
+import uvloop
 
 from reverie.commands.notices import listen_socket, say
 from reverie.resources import Resources, open_resources
 from reverie.services.embedding import embed_waiting
 from reverie.settings import Settings
-from reverie.web.app import Companion, create_app
 
-log = logging.getLogger("reverie")
-
-
-Prepare = Callable[[Resources], Awaitable[None]]
-"""What is to be done with the open store before anybody is served."""
+Work = Callable[[Resources], Awaitable[None]]
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def serve(settings: Settings, companions: Sequence[Companion] = (), prepare: Prepare | None = None) -> None:
-    """Serves until it is told to stop. Raises StartupError or Unavailable with one sentence."""
-    socket = listen_socket(settings.host, settings.port)
-    port = socket.getsockname()[1]
-    failure: list[BaseException] = []
+def serve(settings: Settings, companions: Sequence[Work] = (), prepare: Work | None = None) -> None:
+    """Serves until SIGTERM or Ctrl-C; `companions` run beside the server, `prepare` before anybody is served.
 
-    @asynccontextmanager
-    async def opened(given: Settings) -> AsyncIterator[Resources]:
+    Raises StartupError or Unavailable, one sentence for the terminal.
+    """
+    with (
+        listen_socket(settings.host, settings.port) as listening,
+        asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+    ):
+        runner.run(_Serving(settings, listening).run((embed_waiting, *companions), prepare))
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server without its own handling of signals, which begins too late and ends the process by them."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class _Serving:
+    """One run. The first signal abandons what opens, or lets what serves finish its requests; a second one ends all."""
+
+    def __init__(self, settings: Settings, listening: sockets.socket) -> None:
+        self._settings = settings
+        self._listening = listening
+        self._running: asyncio.Task[None] | None = None
+        self._server: _Server | None = None
+        self._told_to_stop = False
+
+    async def run(self, companions: Sequence[Work], prepare: Work | None) -> None:
+        self._running = asyncio.current_task()
+        for number in _SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(number, self._stop)
         try:
-            async with open_resources(given, say, progress=sys.stderr.isatty()) as resources:
+            await self._open_and_serve(companions, prepare)
+        except asyncio.CancelledError:
+            if not self._told_to_stop:
+                raise
+
+    def _stop(self) -> None:
+        self._told_to_stop = True
+        for number in _SIGNALS:
+            asyncio.get_running_loop().remove_signal_handler(number)
+        if self._server is not None:
+            self._server.should_exit = True
+        elif self._running is not None:
+            self._running.cancel()
+
+    async def _open_and_serve(self, companions: Sequence[Work], prepare: Work | None) -> None:
+        # Reading the API's modules takes a good part of the time of Neo4j's start, so they are read beside it.
+        reading = asyncio.create_task(asyncio.to_thread(importlib.import_module, "reverie.web.app"))
+        try:
+            async with open_resources(self._settings, say, progress=sys.stderr.isatty()) as resources:
                 if prepare is not None:
                     await prepare(resources)
-                _announce(given, port, resources)
-                yield resources
-        except BaseException as error:
-            failure.append(error)
-            raise
+                await reading
+                self._server = _server(self._settings, resources, companions)
+                _announce(self._settings, self._listening.getsockname()[1], resources)
+                await self._server.serve(sockets=[self._listening])
+        finally:
+            await asyncio.wait([reading])
 
-    app = create_app(settings, (embed_waiting, *companions), opened)
+
+def _server(settings: Settings, resources: Resources, companions: Sequence[Work]) -> _Server:
+    from reverie.web.app import create_app  # noqa: PLC0415 - read by now
+
     config = uvicorn.Config(
-        app,
-        loop="uvloop",
+        create_app(settings, companions, lambda _: nullcontext(resources)),
         http="httptools",
         ws="websockets-sansio",
         ws_per_message_deflate=False,
@@ -52,10 +98,7 @@ def serve(settings: Settings, companions: Sequence[Companion] = (), prepare: Pre
         log_config=None,
         timeout_graceful_shutdown=10,
     )
-    with socket:
-        uvicorn.Server(config).run(sockets=[socket])
-    if failure and not isinstance(failure[0], (asyncio.CancelledError, GeneratorExit)):
-        raise failure[0]
+    return _Server(config)
 
 
 def _announce(settings: Settings, port: int, resources: Resources) -> None:

@@ -17,19 +17,21 @@ class Choice:
 
 
 def choose_embedder(
-    wanted: str, *, recorded: str | None, names: dict[Provider, str], has_key: bool, no_local: str | None
+    wanted: str, *, recorded: str | None, empty: bool, names: dict[Provider, str], has_key: bool, no_local: str | None
 ) -> Choice:
     """Decides by the setting, the store's record and what this machine can run.
 
-    `names` gives what each provider would record; `no_local` says why the local model can't run here, None if it can.
-    Raises ConfigurationError for a wanted change of a store that has vectors, with the command that makes it.
+    `recorded` is what made the store's vectors, None while nothing has; `empty` says that the store holds nothing that
+    a vector could be made of. `names` gives what each provider would record; `no_local` says why the local model can't
+    run here, None if it can. Raises ConfigurationError for a wanted change of a store that is in use, with the command
+    that makes it.
     """
     if wanted == "none":
-        return Choice("none", "REVERIE_EMBEDDER is none: search is by word only")
+        return Choice("none", "REVERIE_EMBEDDER is none")
     if wanted == "local" and no_local is not None:
-        raise ConfigurationError(f"REVERIE_EMBEDDER is local, but {no_local}")
+        raise ConfigurationError(f"REVERIE_EMBEDDER is local, but: {no_local}")
     if recorded is None:
-        return _first(wanted, has_key=has_key, no_local=no_local)
+        return _first(wanted, empty=empty, names=names, has_key=has_key, no_local=no_local)
     chosen = next((provider for provider, name in names.items() if name == recorded), None)
     if wanted not in ("auto", chosen):
         raise ConfigurationError(
@@ -42,21 +44,26 @@ def choose_embedder(
             "were, or let `reverie reembed` make the vectors anew"
         )
     if chosen == "openai" and not has_key:
-        return Choice(
-            "none",
-            f"this store's vectors were made by {recorded}, but OPENAI_API_KEY is not set: search is by word only",
-        )
+        return Choice("none", f"this store's vectors were made by {recorded}, but OPENAI_API_KEY is not set")
     if chosen == "local" and no_local is not None:
-        return Choice("none", f"this store's vectors were made by {recorded}, but {no_local}: search is by word only")
+        return Choice("none", f"this store's vectors were made by {recorded}, but: {no_local}")
     return Choice(chosen)
 
 
-def _first(wanted: str, *, has_key: bool, no_local: str | None) -> Choice:
+def _first(wanted: str, *, empty: bool, names: dict[Provider, str], has_key: bool, no_local: str | None) -> Choice:
+    """The choice for a store without vectors. Texts that were written without any aren't sent anywhere in passing."""
+    if not empty and wanted == "auto":
+        return Choice("none", "this store was filled without an embedder; `reverie reembed` makes its vectors")
+    if not empty:
+        raise ConfigurationError(
+            f"this store was filled without an embedder, and REVERIE_EMBEDDER={wanted} would use "
+            f"{_named(names, wanted)}; `reverie reembed` makes its vectors"
+        )
     if wanted == "openai" or (wanted == "auto" and has_key):
         return Choice("openai")
     if no_local is None:
         return Choice("local")
-    return Choice("none", f"{no_local}: search is by word only")
+    return Choice("none", no_local)
 
 
 def _named(names: dict[Provider, str], wanted: str) -> str:

@@ -27,6 +27,7 @@ RETURN count(n)
 """
 NOTE_FAILURES = "UNWIND $ids AS i MATCH (n:Unembedded&Node {id: i}) SET n.embedTries = coalesce(n.embedTries, 0) + 1"
 COUNT_UNEMBEDDED = "MATCH (n:Unembedded) RETURN count(n)"
+ANYTHING_TO_EMBED = "RETURN EXISTS { (:Memory) } OR EXISTS { (:Topic) }"
 MARK_SOME = """
 MATCH (n:Node) WHERE n.id > $after AND (n:Memory OR n:Topic)
 WITH n ORDER BY n.id LIMIT $limit SET n:Unembedded, n.embedding = null
@@ -42,6 +43,11 @@ async def unembedded(graph: Graph, limit: int) -> list[Unembedded]:
 async def count_unembedded(graph: Graph) -> int:
     """How many nodes wait for their vector, over all tenants."""
     return int(await graph.read(COUNT_UNEMBEDDED))
+
+
+async def anything_to_embed(graph: Graph) -> bool:
+    """Whether the store holds anything that has, or could have, a vector."""
+    return bool(await graph.read(ANYTHING_TO_EMBED))
 
 
 async def set_vectors(graph: Graph, rows: Sequence[tuple[Unembedded, list[float]]]) -> int:

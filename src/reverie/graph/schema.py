@@ -3,17 +3,17 @@
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import Any
 
-from neo4j.exceptions import ClientError, DriverError, Neo4jError, TransientError
+from neo4j.exceptions import Neo4jError, TransientError
 
 from reverie.domain.ids import new_id
-from reverie.errors import StoreError
+from reverie.errors import StoreError, Unavailable
 from reverie.graph.store import Graph, Transaction
 
 log = logging.getLogger("reverie.graph")
 
 SCHEMA_VERSION = 1
+_TRIES = 10
 VECTOR_LABELS = ("Memory", "Topic")
 MEMORY_FILTERS = (
     "tenant",
@@ -64,6 +64,7 @@ RECORD_VERSION = (
     "MATCH (s:Store {name: 'reverie'}) SET s.version = $version, s.analysis = coalesce(s.analysis, $analysis)"
 )
 READ_STORE = "MATCH (s:Store {name: 'reverie'}) RETURN [s.version, s.embedder, s.dimensions, s.analysis]"
+READ_EMBEDDER = "MATCH (s:Store {name: 'reverie'}) RETURN s.embedder"
 RECORD_EMBEDDER = "MATCH (s:Store {name: 'reverie'}) SET s.embedder = $embedder, s.dimensions = $dimensions"
 AWAIT_INDEXES = "CALL db.awaitIndexes(600)"
 AWAIT_WORDS = "CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()"
@@ -92,11 +93,11 @@ class StoreRecord:
 async def set_up(graph: Graph, *, analysis: int) -> StoreRecord:
     """Brings the store to this version's schema; idempotent, and safe from several processes at once.
 
-    Raises StoreError for a store of a newer version.
+    The time limit of `graph` is for all of it, and for waiting until another process is done. Raises StoreError for a store of a newer version.
     """
-    await _patiently(graph, STORE_CONSTRAINT)
     record = await read_record(graph)
     if record is None or record.version != SCHEMA_VERSION:
+        await _patiently(graph, STORE_CONSTRAINT)
         await _migrate(graph, analysis)
         record = await read_record(graph)
     if record is None:
@@ -133,20 +134,42 @@ async def _migrate(graph: Graph, analysis: int) -> None:
     log.info("the store's schema is set up", extra={"version": SCHEMA_VERSION})
 
 
-async def record_embedder(graph: Graph, embedder: str, dimensions: int) -> None:
-    """Makes the vector indexes of this dimension, and records what fills them."""
-    for label in VECTOR_LABELS:
-        await _patiently(graph, vector_index(label, dimensions))
-    await graph.execute(AWAIT_INDEXES)
+async def record_embedder(graph: Graph, embedder: str, dimensions: int) -> StoreRecord:
+    """Records what makes the store's vectors, and makes their indexes, unless something is recorded already.
 
-    async def record(transaction: Transaction) -> None:
+    Returns the record afterwards, which names another embedder where another process was first.
+    """
+
+    async def under_lock(transaction: Transaction) -> None:
+        await transaction.run(LOCK_STORE, epoch=new_id())
+        if await transaction.run(READ_EMBEDDER) is not None:
+            return
+        # one that was interrupted here may have left indexes of other dimensions
+        await drop_vector_indexes(graph)
+        for label in VECTOR_LABELS:
+            await _patiently(graph, vector_index(label, dimensions))
+        await graph.execute(AWAIT_INDEXES)
         await transaction.run(RECORD_EMBEDDER, embedder=embedder, dimensions=dimensions)
 
-    await graph.transact(record)
+    await graph.transact(under_lock)
+    record = await read_record(graph)
+    if record is None:
+        raise StoreError("the store's own record can't be read back")
+    return record
+
+
+async def forget_embedder(graph: Graph) -> None:
+    """Takes the record of what makes the vectors away, and their indexes, before all vectors are made anew."""
+
+    async def forget(transaction: Transaction) -> None:
+        await transaction.run(RECORD_EMBEDDER, embedder=None, dimensions=None)
+
+    await graph.transact(forget)
+    await drop_vector_indexes(graph)
 
 
 async def drop_vector_indexes(graph: Graph) -> None:
-    """Takes the vector indexes away, before vectors of another dimension are written."""
+    """Takes the vector indexes away."""
     for label in VECTOR_LABELS:
         await _patiently(graph, f"DROP INDEX {label.lower()}_embedding IF EXISTS")
 
@@ -155,18 +178,24 @@ async def await_words(graph: Graph) -> None:
     """Returns when the full-text index holds all that was committed; where Neo4j can't tell, it will soon."""
     try:
         await graph.execute(AWAIT_WORDS)
-    except (DriverError, Neo4jError, OSError):
+    except (Unavailable, Neo4jError, TimeoutError):
         log.warning("could not wait for the full-text index", exc_info=True)
 
 
-async def _patiently(graph: Graph, statement: str) -> Any:
-    """Runs a schema statement; two processes making the same thing at once are no error."""
-    for attempt in range(10):
+async def _patiently(graph: Graph, statement: str) -> None:
+    """Runs a schema statement; two processes making the same thing at once are no error.
+
+    Raises StoreError when Neo4j refuses it.
+    """
+    for attempt in range(_TRIES):
         try:
-            return await graph.execute(statement)
-        except (TransientError, ClientError) as error:
-            known = "EquivalentSchemaRuleAlreadyExists" in (error.code or "") or isinstance(error, TransientError)
-            if not known or attempt == 9:  # noqa: PLR2004 - the last of the ten
-                raise
+            await graph.execute(statement)
+        except Neo4jError as error:
+            again = "EquivalentSchemaRuleAlreadyExists" in (error.code or "") or isinstance(error, TransientError)
+            if not again or attempt == _TRIES - 1:
+                raise StoreError(
+                    f"Neo4j refuses to set the store up: {' '.join((error.message or '').split())}"
+                ) from error
             await asyncio.sleep(0.2 * (attempt + 1))
-    return None
+        else:
+            return

@@ -67,13 +67,18 @@ class Transaction:
 
 
 class Graph:
-    """One database of one Neo4j. `statements` counts what was sent, for tests and metrics."""
+    """One database of one Neo4j of that version. `statements` counts what was sent, for tests and metrics."""
 
-    def __init__(self, driver: AsyncDriver, database: str | None, *, time_limit: float) -> None:
+    def __init__(self, driver: AsyncDriver, database: str | None, *, time_limit: float, server_version: str) -> None:
+        self.server_version = server_version
         self._driver = driver
         self._database = database
         self._time_limit = time_limit
         self.statements = 0
+
+    def with_time_limit(self, seconds: float) -> "Graph":
+        """The same database, through the same connections, with another time limit and its own count."""
+        return Graph(self._driver, self._database, time_limit=seconds, server_version=self.server_version)
 
     async def read(self, statement: str, **parameters: Any) -> Any:
         """Runs a reading statement by itself: the first value of its first record, None where there is no record.
@@ -145,20 +150,18 @@ class Graph:
             return done
 
     async def execute(self, statement: str, **parameters: Any) -> Any:
-        """Runs a statement that can't share a transaction (schema changes, procedures): as `read`, with write access."""
-        self.statements += 1
-        async with self._driver.session(database=self._database, default_access_mode=WRITE_ACCESS) as session:
-            result = await session.run(statement, parameters)
-            record = await result.single()
-            return None if record is None else record[0]
+        """Runs a statement that can't share a transaction (schema changes, procedures), once and without a time limit.
 
-    async def server_version(self) -> str:
-        """The version of the Neo4j behind, such as "2026.08.1"."""
-        return str(
-            await self.read(
-                "CALL dbms.components() YIELD name, versions WHERE name = 'Neo4j Kernel' RETURN versions[0]"
-            )
-        )
+        Raises Unavailable when Neo4j doesn't answer, and the driver's Neo4jError when it refuses.
+        """
+        self.statements += 1
+        try:
+            async with self._driver.session(database=self._database, default_access_mode=WRITE_ACCESS) as session:
+                result = await session.run(statement, parameters)
+                record = await result.single()
+                return None if record is None else record[0]
+        except (DriverError, *_CONNECTION_LOST) as error:
+            raise unavailable(error) from error
 
 
 def timed_out(error: BaseException) -> bool:
@@ -170,7 +173,8 @@ def unavailable(error: BaseException) -> Unavailable:
     """The driver's error in our words, its own text left to the log."""
     if isinstance(error, Unavailable):
         return error
-    log.warning("Neo4j does not answer as it should", exc_info=error)
+    log.warning("Neo4j does not answer as it should: %s", _root_cause(error))
+    log.debug("where that was", exc_info=error)
     if isinstance(error, TimeoutError) or timed_out(error):
         return Unavailable("Neo4j did not answer within the time limit")
     if isinstance(error, (TransientError, Raced)):
@@ -202,10 +206,13 @@ async def open_graph(
             user_agent="reverie",
         )
     except (DriverConfigurationError, ValueError) as error:
-        raise ConfigurationError(f"NEO4J_URI {uri!r} is not an address of a Neo4j: {error}") from error
+        raise _no_address(uri) from error
     async with driver:
         try:
-            await driver.verify_connectivity(database=database) if database else await driver.verify_connectivity()
+            server = await driver.get_server_info()
+            if database:
+                async with driver.session(database=database, default_access_mode=READ_ACCESS) as session:
+                    await session.run("RETURN 1")
         except AuthError as error:
             raise ConfigurationError(
                 f"Neo4j at {uri} refuses the user or password (NEO4J_USERNAME, NEO4J_PASSWORD)"
@@ -213,15 +220,32 @@ async def open_graph(
         except ClientError as error:
             raise ConfigurationError(f"Neo4j at {uri} refuses the database {database!r} (NEO4J_DATABASE)") from error
         except (DriverError, Neo4jError, OSError) as error:
-            raise Unavailable(f"no Neo4j answers at {uri}: {error}") from error
-        graph = Graph(driver, database, time_limit=time_limit)
-        version = await graph.server_version()
-        if _numbers(version) < OLDEST_SERVER:
-            oldest = ".".join(f"{part:02}" for part in OLDEST_SERVER)
-            raise StoreError(f"Neo4j at {uri} is version {version}; Reverie needs {oldest} or newer")
+            raise Unavailable(f"no Neo4j answers at {uri} (NEO4J_URI): {_root_cause(error)}") from error
+        except ValueError as error:
+            # what the driver says of a host or port that no resolver takes
+            raise _no_address(uri) from error
+        version = server.agent.removeprefix("Neo4j/")
+        check_version(uri, version)
         log.info("connected to Neo4j", extra={"version": version, "routed": routed})
-        yield graph
+        yield Graph(driver, database, time_limit=time_limit, server_version=version)
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("-", maxsplit=1)[0].split(".")[:2] if part.isdigit())
+def check_version(uri: str, version: str) -> None:
+    """Raises StoreError where `version`, such as "2026.08.1", is older than what Reverie needs."""
+    numbers = tuple(int(part) for part in version.split("-", maxsplit=1)[0].split(".")[:2] if part.isdigit())
+    if numbers < OLDEST_SERVER:
+        oldest = ".".join(f"{part:02}" for part in OLDEST_SERVER)
+        raise StoreError(f"Neo4j at {uri} is version {version}; Reverie needs {oldest} or newer")
+
+
+def _no_address(uri: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"NEO4J_URI: {uri!r} is not an address of a Neo4j, such as bolt://localhost:7687 or neo4j+s://example.org"
+    )
+
+
+def _root_cause(error: BaseException) -> str:
+    """What the error goes back to, on one line: the driver wraps it in several others."""
+    while cause := error.exceptions[-1] if isinstance(error, BaseExceptionGroup) else error.__cause__:
+        error = cause
+    return " ".join(str(error).split()) or type(error).__name__

@@ -5,9 +5,9 @@ import logging
 from collections.abc import Callable, Sequence
 
 from reverie.ai.embedders import Embedder, embed_within
-from reverie.errors import EmbeddingFailed, Unavailable
+from reverie.errors import ConfigurationError, EmbeddingFailed, Unavailable
 from reverie.graph import embeddings
-from reverie.graph.schema import drop_vector_indexes, record_embedder
+from reverie.graph.schema import forget_embedder, record_embedder
 from reverie.resources import Resources
 
 log = logging.getLogger("reverie.embedding")
@@ -92,11 +92,18 @@ async def embed_all(resources: Resources) -> None:
 async def reembed(resources: Resources, embedder: Embedder, progress: Callable[[int, int], None]) -> int:
     """Makes every vector anew with another embedder; returns how many. `progress` gets (done, all).
 
-    Interrupted, it leaves a store whose vectors all come from the new embedder, the rest waiting for theirs.
+    Interrupted, it leaves a store without an embedder, which refuses to choose one in passing, or, once all vectors of
+    the former one are gone, one whose rest waits for the new one. Raises EmbeddingFailed where the new one doesn't
+    work, before anything is changed.
     """
-    await drop_vector_indexes(resources.graph)
+    await embedder.embed_passages(["Is anybody there?"])
+    await forget_embedder(resources.graph)
     total = await embeddings.mark_all(resources.graph)
-    await record_embedder(resources.graph, embedder.name, embedder.dimensions)
+    record = await record_embedder(resources.graph, embedder.name, embedder.dimensions)
+    if (record.embedder, record.dimensions) != (embedder.name, embedder.dimensions):
+        raise ConfigurationError(
+            f"another process gave this store {record.embedder} meanwhile; stop it and run `reverie reembed` again"
+        )
     done = 0
     progress(done, total)
     while True:
