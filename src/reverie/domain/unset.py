@@ -7,7 +7,8 @@ T = TypeVar("T")
 
 
 class _Unset(Enum):
-    UNSET = "UNSET"
+    # no text of a caller's can hold this, so that an absent value never looks like a given one
+    UNSET = "\0"
 
 
 Unset: TypeAlias = Literal[_Unset.UNSET]

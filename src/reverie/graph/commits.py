@@ -2,11 +2,13 @@
 
 A write is carried out by a writer function that takes all waiting writes of its kind at once. While one transaction
 is under way, what arrives waits for the next. A refused write leaves nothing behind and lets the others be; a
-transaction that fails is run again write by write, so that a bad one fails alone.
+transaction that fails is run again write by write, so that a bad one fails alone. When Neo4j doesn't answer, all that
+waits fails with it: each of them would wait as long again for the same answer.
 """
 
 import asyncio
 import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +16,9 @@ import orjson
 
 from reverie.domain import policy
 from reverie.domain.checks import Checks
-from reverie.errors import Conflict, Refusals
+from reverie.errors import Conflict, Refusals, Unavailable
 from reverie.graph.schema import await_words
-from reverie.graph.store import CommitUnknown, Graph, Transaction
+from reverie.graph.store import CommitUnknown, Contended, Graph, Transaction
 from reverie.graph.writes import Done, Outcome, Write, Writer
 
 JOINED_MOST = 100
@@ -24,11 +26,19 @@ JOINED_MOST = 100
 LARGE_AT_ONCE = 2
 
 
-@dataclass(slots=True)
+Key = tuple[str, str, str]
+"""Tenant, field and the caller's key: what a receipt is found by."""
+
+
+@dataclass(slots=True, eq=False)
 class _Job:
     write: Write
     writer: Writer
     answer: "asyncio.Future[Done]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    @property
+    def key(self) -> Key | None:
+        return None if self.write.key is None else (self.write.tenant, self.write.field, self.write.key)
 
 
 def digest(value: Any) -> str:
@@ -39,7 +49,7 @@ def digest(value: Any) -> str:
 LOCK_RECEIPTS = """
 UNWIND $keys AS k
 MERGE (r:Receipt {tenant: k[0], field: k[1], key: k[2]}) SET r.locked = true
-RETURN collect([r.digest, r.result, r.createdAt])
+RETURN collect([k, r.digest, r.result, r.createdAt])
 """
 WRITE_RECEIPTS = """
 UNWIND $rows AS k
@@ -57,6 +67,7 @@ class Commits:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._small: list[_Job] = []
+        self._waiting: set[_Job] = set()
         self._large = asyncio.Semaphore(LARGE_AT_ONCE)
         self._joining: asyncio.Task[None] | None = None
         self._apart: set[asyncio.Task[None]] = set()
@@ -73,6 +84,7 @@ class Commits:
             checks.done()
             write.digest = digest(asked)
         job = _Job(write, writer)
+        self._waiting.add(job)
         if write.weight > JOINED_MOST // 2:
             task = asyncio.create_task(self._run_large(job))
             self._apart.add(task)
@@ -102,12 +114,24 @@ class Commits:
         async with self._large:
             await self._run([job])
 
-    async def _run(self, jobs: list[_Job]) -> None:
+    async def _run(self, taken: Sequence[_Job]) -> None:
+        jobs = [job for job in taken if not job.answer.done()]
+        if not jobs:
+            return
+        self._waiting.difference_update(jobs)
         try:
             outcomes = await self._transact(jobs)
         except CommitUnknown as error:
             # run again, what did happen would happen twice
             _fail(jobs, error)
+        except Unavailable as error:
+            if isinstance(error, Contended) and len(jobs) > 1:
+                await self._one_by_one(jobs)
+                return
+            _fail(jobs, error)
+            if not isinstance(error, Contended):
+                _fail(self._waiting, error)
+                self._waiting.clear()
         except Exception as error:
             if len(jobs) == 1:
                 _fail(jobs, error)
@@ -117,78 +141,86 @@ class Commits:
             for job, outcome in zip(jobs, outcomes, strict=True):
                 _answer(job, outcome)
 
-    async def _one_by_one(self, jobs: list[_Job]) -> None:
+    async def _one_by_one(self, jobs: Sequence[_Job]) -> None:
+        self._waiting.update(jobs)
         for job in jobs:
             await self._run([job])
 
-    async def _transact(self, jobs: list[_Job]) -> list[Outcome]:
+    async def _transact(self, jobs: Sequence[_Job]) -> list[Outcome]:
         outcomes = await self._graph.transact(lambda transaction: self._carry_out(transaction, jobs))
         self.joined += 1
         await await_words(self._graph)
         return outcomes
 
-    async def _carry_out(self, transaction: Transaction, jobs: list[_Job]) -> list[Outcome]:
+    async def _carry_out(self, transaction: Transaction, jobs: Sequence[_Job]) -> list[Outcome]:
+        keys = sorted({job.key for job in jobs if job.key is not None})
         outcomes: dict[int, Outcome] = {}
-        first = await self._replay(transaction, jobs, outcomes)
-        by_writer: dict[Writer, list[int]] = {}
-        for place, job in enumerate(jobs):
-            if place not in outcomes and first.get(_key(job.write), place) == place:
-                by_writer.setdefault(job.writer, []).append(place)
-        for writer, places in by_writer.items():
-            made = await writer(transaction, [jobs[place].write for place in places])
-            outcomes.update(zip(places, made, strict=True))
-        for place, job in enumerate(jobs):
-            if place not in outcomes:
-                outcomes[place] = _again(
-                    job.write, jobs[first[_key(job.write)]].write, outcomes[first[_key(job.write)]]
-                )
-        await self._remember(transaction, jobs, first, outcomes)
+        known = await self._replay(transaction, jobs, keys, outcomes)
+        while waiting := [place for place in range(len(jobs)) if place not in outcomes]:
+            first: dict[Key, int] = {}
+            for place in waiting:
+                if (key := jobs[place].key) is not None:
+                    first.setdefault(key, place)
+            by_writer: dict[Writer, list[int]] = {}
+            for place in waiting:
+                key = jobs[place].key
+                if key is None or first[key] == place:
+                    by_writer.setdefault(jobs[place].writer, []).append(place)
+            for writer, places in by_writer.items():
+                made = await writer(transaction, [jobs[place].write for place in places])
+                outcomes.update(zip(places, made, strict=True))
+            for place in waiting:
+                key = jobs[place].key
+                if place not in outcomes and key is not None:
+                    _repeat(jobs, first[key], place, outcomes)
+        await self._remember(transaction, jobs, [key for key in keys if key not in known], outcomes)
         return [outcomes[place] for place in range(len(jobs))]
 
     @staticmethod
-    async def _replay(transaction: Transaction, jobs: list[_Job], outcomes: dict[int, Outcome]) -> dict[Any, int]:
-        """Locks the receipts of all keys, answers those known; returns the first place of each key that isn't."""
-        first: dict[Any, int] = {}
-        for place, job in enumerate(jobs):
-            if job.write.key is not None:
-                first.setdefault(_key(job.write), place)
-        if not first:
-            return first
+    async def _replay(
+        transaction: Transaction, jobs: Sequence[_Job], keys: Sequence[Key], outcomes: dict[int, Outcome]
+    ) -> set[Key]:
+        """Locks the receipts of all keys, and answers the jobs whose key is known; returns the known keys."""
+        known: set[Key] = set()
+        if not keys:
+            return known
         # a sorted order of locks: writers that share keys wait for each other instead of dying together
-        keys = sorted(first)
-        known = dict(zip(keys, await transaction.run(LOCK_RECEIPTS, keys=[list(key) for key in keys]), strict=True))
+        receipts = {
+            tuple(key): receipt
+            for key, *receipt in await transaction.run(LOCK_RECEIPTS, keys=[list(key) for key in keys])
+        }
         for place, job in enumerate(jobs):
-            if job.write.key is None:
+            if job.key is None:
                 continue
-            stored, result, created = known[_key(job.write)]
+            stored, result, created = receipts[job.key]
             if stored is not None and created > job.write.now - policy.RECEIPT_DAYS * 86_400_000:
                 outcomes[place] = orjson.loads(result) if stored == job.write.digest else _conflict()
-                first.pop(_key(job.write), None)
-        return first
+                known.add(job.key)
+        return known
 
     @staticmethod
     async def _remember(
-        transaction: Transaction, jobs: list[_Job], first: dict[Any, int], outcomes: dict[int, Outcome]
+        transaction: Transaction, jobs: Sequence[_Job], keys: Sequence[Key], outcomes: dict[int, Outcome]
     ) -> None:
-        rows, dropped = [], []
-        for key, place in first.items():
-            outcome, write = outcomes[place], jobs[place].write
-            if isinstance(outcome, Refusals):
-                dropped.append(list(key))
-            else:
-                rows.append([*key, write.digest, orjson.dumps(outcome).decode(), write.now])
+        """Keeps what was made under new keys; what was refused isn't remembered."""
+        rows: dict[Key, list[Any]] = {}
+        for place, job in enumerate(jobs):
+            outcome = outcomes[place]
+            if job.key in keys and job.key is not None and not isinstance(outcome, Refusals):
+                rows.setdefault(job.key, [*job.key, job.write.digest, orjson.dumps(outcome).decode(), job.write.now])
+        dropped = [list(key) for key in keys if key not in rows]
         if rows:
-            await transaction.run(WRITE_RECEIPTS, rows=rows)
+            await transaction.run(WRITE_RECEIPTS, rows=list(rows.values()))
         if dropped:
             await transaction.run(DROP_RECEIPTS, keys=dropped)
 
 
-def _key(write: Write) -> tuple[str, str, str]:
-    return (write.tenant, write.field, write.key or "")
-
-
-def _again(write: Write, first: Write, outcome: Outcome) -> Outcome:
-    return outcome if write.digest == first.digest else _conflict()
+def _repeat(jobs: Sequence[_Job], first: int, place: int, outcomes: dict[int, Outcome]) -> None:
+    """The answer to a second use of a key beside its first; with another input than a refused one it has its turn."""
+    if jobs[place].write.digest == jobs[first].write.digest:
+        outcomes[place] = outcomes[first]
+    elif not isinstance(outcomes[first], Refusals):
+        outcomes[place] = _conflict()
 
 
 def _conflict() -> Refusals:
@@ -204,7 +236,7 @@ def _answer(job: _Job, outcome: Outcome) -> None:
         job.answer.set_result(outcome)
 
 
-def _fail(jobs: list[_Job], error: BaseException) -> None:
+def _fail(jobs: Iterable[_Job], error: BaseException) -> None:
     for job in jobs:
         if not job.answer.done():
             job.answer.set_exception(error)

@@ -68,6 +68,8 @@ READ_EMBEDDER = "MATCH (s:Store {name: 'reverie'}) RETURN s.embedder"
 RECORD_EMBEDDER = "MATCH (s:Store {name: 'reverie'}) SET s.embedder = $embedder, s.dimensions = $dimensions"
 AWAIT_INDEXES = "CALL db.awaitIndexes(600)"
 AWAIT_WORDS = "CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()"
+WORDS_PATIENCE = 5.0
+"""Seconds that a write waits for the full-text index; what was committed stays committed."""
 
 
 def vector_index(label: str, dimensions: int) -> str:
@@ -175,9 +177,10 @@ async def drop_vector_indexes(graph: Graph) -> None:
 
 
 async def await_words(graph: Graph) -> None:
-    """Returns when the full-text index holds all that was committed; where Neo4j can't tell, it will soon."""
+    """Returns when the full-text index holds all that was committed; where Neo4j can't tell in time, it will soon."""
     try:
-        await graph.execute(AWAIT_WORDS)
+        async with asyncio.timeout(WORDS_PATIENCE):
+            await graph.execute(AWAIT_WORDS)
     except (Unavailable, Neo4jError, TimeoutError):
         log.warning("could not wait for the full-text index", exc_info=True)
 

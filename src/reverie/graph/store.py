@@ -20,7 +20,6 @@ from neo4j import (
 from neo4j.exceptions import (
     AuthError,
     ClientError,
-    ConstraintError,
     DriverError,
     Neo4jError,
     ServiceUnavailable,
@@ -40,15 +39,21 @@ OLDEST_SERVER = (2026, 2)
 _RACES = {"Neo.ClientError.Statement.EntityNotFound", "Neo.ClientError.Schema.ConstraintValidationFailed"}
 _CONNECTION_LOST = (ServiceUnavailable, SessionExpired, OSError, ssl.SSLError)
 _MOST_TRIES = 12
-_READ_TRIES = 3
+_CONNECTION_TRIES = 3
+_GRACE = 5.0
+"""Seconds that are left to the driver to end by itself, before it is made to."""
 
 
 class Raced(Exception):
     """What a transaction was about to connect went away meanwhile; it is run again."""
 
 
+class Contended(Unavailable):
+    """Too many writers met on the same things, again and again; nothing was written."""
+
+
 class CommitUnknown(Unavailable):
-    """The connection broke at commit: the write may or may not have happened."""
+    """Neo4j stopped answering at commit: the write may or may not have happened."""
 
 
 class Transaction:
@@ -85,21 +90,24 @@ class Graph:
 
         Raises Unavailable when Neo4j doesn't answer within the time limit.
         """
-        for attempt in range(1, _READ_TRIES + 1):
+        deadline = asyncio.get_running_loop().time() + self._time_limit + _GRACE
+        for attempt in range(1, _CONNECTION_TRIES + 1):
             self.statements += 1
             try:
-                async with asyncio.timeout(self._time_limit + 5):
+                async with asyncio.timeout_at(deadline):
                     async with self._driver.session(
                         database=self._database, default_access_mode=READ_ACCESS, fetch_size=-1
                     ) as session:
                         result = await session.run(Query(statement, timeout=self._time_limit), parameters)
                         record = await result.single()
                         return None if record is None else record[0]
+            except TimeoutError as error:
+                raise unavailable(error) from error
             except (TransientError, *_CONNECTION_LOST) as error:
-                if attempt == _READ_TRIES or timed_out(error):
+                if attempt == _CONNECTION_TRIES or timed_out(error):
                     raise unavailable(error) from error
                 await asyncio.sleep(0.05 * attempt)
-            except (TimeoutError, DriverError) as error:
+            except DriverError as error:
                 raise unavailable(error) from error
             except ClientError as error:
                 if timed_out(error) or isinstance(error, AuthError):
@@ -108,41 +116,54 @@ class Graph:
         raise AssertionError("unreachable")
 
     async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Runs `work` in one transaction, again from the start after a deadlock or a race; commits.
+        """Runs `work` in one transaction, again from the start after a deadlock, a race or a lost connection; commits.
 
-        Raises Unavailable when Neo4j doesn't answer, CommitUnknown when it stopped answering at commit.
+        All tries together have twice the time limit, and the commit the time limit once more. Raises Unavailable when
+        Neo4j doesn't answer, Contended after too many deadlocks and races, CommitUnknown when Neo4j stopped answering
+        at commit.
         """
+        deadline = asyncio.get_running_loop().time() + 2 * self._time_limit
+        lost = 0
         for attempt in range(1, _MOST_TRIES + 1):
             try:
-                async with asyncio.timeout(self._time_limit * 2):
-                    return await self._try(work)
+                async with asyncio.timeout_at(deadline + self._time_limit + _GRACE):
+                    return await self._try(work, deadline)
+            except TimeoutError as error:
+                raise unavailable(error) from error
             except (TransientError, Raced) as error:
                 if attempt == _MOST_TRIES or timed_out(error):
                     raise unavailable(error) from error
-            except (ClientError, ConstraintError) as error:
+            except ClientError as error:
                 if timed_out(error) or isinstance(error, AuthError):
                     raise unavailable(error) from error
                 if error.code not in _RACES or attempt == _MOST_TRIES:
                     raise
-            except (TimeoutError, DriverError, *_CONNECTION_LOST) as error:
+            except _CONNECTION_LOST as error:
+                # a connection may have broken while it was idle; nothing was committed on it
+                lost += 1
+                if lost == _CONNECTION_TRIES:
+                    raise unavailable(error) from error
+            except DriverError as error:
                 raise unavailable(error) from error
             log.debug("transaction is run again", extra={"attempt": attempt})
             # full jitter: writers that met once must not meet again
             await asyncio.sleep(random.uniform(0, min(1.0, 0.02 * 2**attempt)))  # noqa: S311 - no secret
         raise AssertionError("unreachable")
 
-    async def _try(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+    async def _try(self, work: Callable[[Transaction], Awaitable[T]], deadline: float) -> T:
         async with self._driver.session(
             database=self._database, default_access_mode=WRITE_ACCESS, fetch_size=-1
         ) as session:
-            transaction = await session.begin_transaction(timeout=self._time_limit)
+            async with asyncio.timeout_at(deadline):
+                transaction = await session.begin_transaction(timeout=self._time_limit)
+                try:
+                    done = await work(Transaction(transaction, self))
+                except BaseException:
+                    await transaction.close()
+                    raise
             try:
-                done = await work(Transaction(transaction, self))
-            except BaseException:
-                await transaction.close()
-                raise
-            try:
-                await transaction.commit()
+                async with asyncio.timeout(self._time_limit):
+                    await transaction.commit()
             except _CONNECTION_LOST as error:
                 raise CommitUnknown(
                     "Neo4j went away while the write was being committed; it may have happened"
@@ -178,7 +199,7 @@ def unavailable(error: BaseException) -> Unavailable:
     if isinstance(error, TimeoutError) or timed_out(error):
         return Unavailable("Neo4j did not answer within the time limit")
     if isinstance(error, (TransientError, Raced)):
-        return Unavailable("too many writers met on the same things; try again")
+        return Contended("too many writers met on the same things; try again")
     return Unavailable("Neo4j can't be reached")
 
 
