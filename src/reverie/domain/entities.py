@@ -1,5 +1,6 @@
 """Entities: people, tools, projects and other things that memories mention, by name and type."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -74,10 +75,10 @@ def check_entity_ref(ref: EntityRef, checks: Checks, path: Path) -> EntityRef:
 
 
 def check_entity(draft: EntityDraft) -> EntityDraft:
-    """The draft with its names trimmed and each alias once; Refusals when it can't be."""
+    """The draft with its names trimmed; Refusals when it can't be."""
     checks = Checks()
     name = checks.name(draft.name, ("name",))
-    aliases = _aliases(draft.aliases, name, checks)
+    aliases = _aliases(draft.aliases, checks)
     checks.done()
     return EntityDraft(name, draft.type, aliases)
 
@@ -86,19 +87,17 @@ def check_entity_change(change: EntityChange) -> EntityChange:
     """The change with its names trimmed; Refusals when it can't be made."""
     checks = Checks()
     name = checks.name(change.name, ("name",)) if given(change.name) else UNSET
-    main = name if isinstance(name, str) else None
-    aliases = _aliases(change.aliases, main, checks) if given(change.aliases) else UNSET
+    aliases = _aliases(change.aliases, checks) if given(change.aliases) else UNSET
     checks.done()
     return EntityChange(id=change.id, name=name, type=change.type, aliases=aliases)
 
 
-def _aliases(aliases: tuple[str, ...], name: str | None, checks: Checks) -> tuple[str, ...]:
+def _aliases(aliases: tuple[str, ...], checks: Checks) -> tuple[str, ...]:
     checks.few(aliases, ("aliases",))
-    shown = [checks.name(alias, ("aliases", index)) for index, alias in enumerate(aliases)]
-    return distinct_names(shown, () if name is None else (name,))
+    return tuple(checks.name(alias, ("aliases", index)) for index, alias in enumerate(aliases))
 
 
-def distinct_names(names: list[str], without: tuple[str, ...] = ()) -> tuple[str, ...]:
+def distinct_names(names: Sequence[str], without: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The names in order, each normal form once, those of `without` left out."""
     seen = {normal_form(name) for name in without}
     found: list[str] = []

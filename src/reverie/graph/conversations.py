@@ -88,7 +88,10 @@ LOCK_CONVERSATION = """
 MATCH (c:Conversation&Node {id: $id}) WHERE c.tenant = $t SET c.lockedAt = $now
 WITH c RETURN [(c)<-[:BELONGS_TO]-(m:Memory) | m.id]
 """
-LEAVE_MEMORIES = "MATCH (c:Conversation&Node {id: $id})<-[:BELONGS_TO]-(m:Memory) SET m.conversationId = null"
+LEAVE_MEMORIES = """
+MATCH (c:Conversation&Node {id: $id})<-[:BELONGS_TO]-(m:Memory) SET m.lockedAt = $now
+WITH m WHERE m.conversationId = $id SET m.conversationId = null
+"""
 DELETE_CONVERSATION = "MATCH (c:Conversation&Node {id: $id}) DETACH DELETE c"
 
 
@@ -105,7 +108,7 @@ async def delete_conversations(transaction: Transaction, writes: Sequence[Write]
         if deletion.delete_memories:
             rows = [[write.tenant, member] for member in sorted(members)]
             gone = len(await transaction.run(DELETE_MEMORIES, rows=rows, now=write.now))
-        await transaction.run(LEAVE_MEMORIES, id=deletion.id)
+        await transaction.run(LEAVE_MEMORIES, id=deletion.id, now=write.now)
         await transaction.run(DELETE_CONVERSATION, id=deletion.id)
         outcomes.append({"deletedId": deletion.id, "deletedMemories": gone})
     return outcomes

@@ -21,7 +21,7 @@ from reverie.graph.names import (
     named_properties,
 )
 from reverie.graph.store import Graph, Transaction
-from reverie.graph.topics import DELETE_NODES, Merge, move_common, refuse_merge
+from reverie.graph.topics import DELETE_NODES, Merge, lock_merged, move_common, refuse_merge
 from reverie.graph.writes import Outcome, Write
 
 ENTITIES_BY_NAME = """
@@ -43,25 +43,26 @@ async def create_entities(transaction: Transaction, writes: Sequence[Write]) -> 
     outcomes: list[Outcome] = []
     for write in writes:
         draft: EntityDraft = write.draft
-        keys = _keys(write.tenant, draft.name, draft.type.value, draft.aliases)
+        aliases = distinct_names(draft.aliases, (draft.name,))
+        keys = [
+            (entity_key(write.tenant, draft.name, draft.type.value), ("name",)),
+            *_alias_keys(write.tenant, draft.type.value, draft.aliases),
+        ]
         refused = await claim(transaction, keys, None)
         if refused:
             outcomes.append(Refusals(refused))
             continue
         node_id = new_id()
-        properties = named_properties(write, ENTITY, node_id, draft.name, aliases=draft.aliases)
-        properties |= {"type": draft.type.value, "aliases": list(draft.aliases)}
+        properties = named_properties(write, ENTITY, node_id, draft.name, aliases=aliases)
+        properties |= {"type": draft.type.value, "aliases": list(aliases)}
         await transaction.run(CREATE_ENTITY, properties=properties)
         await give(transaction, [key for key, _ in keys], node_id)
         outcomes.append({"entity": node_id})
     return outcomes
 
 
-def _keys(tenant: str, name: str, type_: str, aliases: Sequence[str]) -> list[tuple[NameKey, Path]]:
-    return [
-        (entity_key(tenant, name, type_), ("name",)),
-        *((entity_key(tenant, alias, type_), ("aliases", at)) for at, alias in enumerate(aliases)),
-    ]
+def _alias_keys(tenant: str, type_: str, aliases: Sequence[str]) -> list[tuple[NameKey, Path]]:
+    return [(entity_key(tenant, alias, type_), ("aliases", at)) for at, alias in enumerate(aliases)]
 
 
 ENTITY_NAMES = "MATCH (n:Entity&Node {id: $id}) WHERE n.tenant = $t RETURN [n.name, n.type, n.aliases]"
@@ -75,20 +76,32 @@ async def update_entities(transaction: Transaction, writes: Sequence[Write]) -> 
 
 async def _update_entity(transaction: Transaction, write: Write) -> Outcome:
     change: EntityChange = write.draft
-    names = await lock_names_of(transaction, write.tenant, [change.id])
+    names = (await lock_names_of(transaction, write.tenant, [change.id])).get(change.id, [])
     row = await transaction.run(ENTITY_NAMES, id=change.id, t=write.tenant)
     if row is None:
         return _missing()
     name = change.name if given(change.name) else row[0]
     type_ = change.type.value if given(change.type) else row[1]
-    aliases = distinct_names(list(change.aliases if given(change.aliases) else row[2]), (name,))
-    keys = _keys(write.tenant, name, type_, aliases)
+    listed = list(change.aliases if given(change.aliases) else row[2])
+    aliases = distinct_names(listed, (name,))
+    # names that came from entities of other types go on leading here for as long as they are among the aliases
+    forms = {normal_form(alias) for alias in aliases}
+    merged = [key for key in names if key[3] != row[1] and key[2] in forms]
+    elsewhere = {key[2] for key in merged} - {key[2] for key in names if key[3] == row[1]}
+    keys: list[tuple[NameKey, Path]] = [
+        (entity_key(write.tenant, name, type_), ("name",) if given(change.name) else ("type",)),
+        *(
+            (key, path if given(change.aliases) else ("type",))
+            for key, path in _alias_keys(write.tenant, type_, listed)
+            if key[2] not in elsewhere
+        ),
+    ]
     refused = await claim(transaction, keys, change.id)
     if refused:
         return Refusals(refused)
-    wanted = [key for key, _ in keys]
+    wanted = [*(key for key, _ in keys), *merged]
     await give(transaction, wanted, change.id)
-    await drop(transaction, [key for key in names.get(change.id, []) if key not in wanted])
+    await drop(transaction, [key for key in names if key not in wanted])
     properties = _named(write, name, type_, aliases)
     await transaction.run(SET_ENTITY, id=change.id, properties=properties)
     return {"entity": change.id}
@@ -109,20 +122,21 @@ ALL_NAMES = (
     "MATCH (n:Entity&Node) WHERE n.id IN $ids AND n.tenant = $t RETURN collect([n.id, n.name, n.type, n.aliases])"
 )
 MOVE_MEMORIES_OF_ENTITIES = """
-MATCH (into:Entity&Node {id: $into}) MATCH (m:Memory)-[:MENTIONS]->(n:Entity&Node) WHERE n.id IN $ids
-WITH DISTINCT into, m MERGE (m)-[:MENTIONS]->(into)
+MATCH (into:Entity&Node {id: $into}) MATCH (m)-[old:MENTIONS]->(n:Entity&Node) WHERE n.id IN $ids
+DELETE old MERGE (m)-[:MENTIONS]->(into)
 """
 MOVE_ABOUT = """
-MATCH (into:Entity&Node {id: $into}) MATCH (f:Fact)-[:ABOUT]->(n:Entity&Node) WHERE n.id IN $ids
-WITH DISTINCT into, f MERGE (f)-[:ABOUT]->(into)
+MATCH (into:Entity&Node {id: $into}) MATCH (f)-[old:ABOUT]->(n:Entity&Node) WHERE n.id IN $ids
+WITH into, f, old, old.byCaller AS byCaller
+DELETE old MERGE (f)-[r:ABOUT]->(into) SET r.byCaller = coalesce(r.byCaller, byCaller)
 """
 MOVE_SUBJECTS = """
-MATCH (into:Entity&Node {id: $into}) MATCH (f:Fact)-[:HAS_SUBJECT]->(n:Entity&Node) WHERE n.id IN $ids
-WITH DISTINCT into, f MERGE (f)-[:HAS_SUBJECT]->(into)
+MATCH (into:Entity&Node {id: $into}) MATCH (f)-[old:HAS_SUBJECT]->(n:Entity&Node) WHERE n.id IN $ids
+DELETE old MERGE (f)-[:HAS_SUBJECT]->(into)
 """
 MOVE_OBJECTS = """
-MATCH (into:Entity&Node {id: $into}) MATCH (f:Fact)-[:HAS_OBJECT]->(n:Entity&Node) WHERE n.id IN $ids
-WITH DISTINCT into, f MERGE (f)-[:HAS_OBJECT]->(into)
+MATCH (into:Entity&Node {id: $into}) MATCH (f)-[old:HAS_OBJECT]->(n:Entity&Node) WHERE n.id IN $ids
+DELETE old MERGE (f)-[:HAS_OBJECT]->(into)
 """
 
 
@@ -134,7 +148,7 @@ async def merge_entities(transaction: Transaction, writes: Sequence[Write]) -> l
 async def _merge_entities(transaction: Transaction, write: Write) -> Outcome:
     merge: Merge = write.draft
     gone = list(dict.fromkeys(merge.from_ids))
-    await lock_names_of(transaction, write.tenant, [merge.into_id, *gone])
+    await lock_merged(transaction, write, [merge.into_id, *gone])
     rows = {row[0]: row for row in await transaction.run(ALL_NAMES, ids=[merge.into_id, *gone], t=write.tenant)}
     refused = refuse_merge(merge, set(rows), "entity")
     if refused:

@@ -47,7 +47,7 @@ MERGE (f)-[:HAS_OBJECT]->(e) RETURN count(*)
 """
 CONNECT_ABOUT = """
 UNWIND $rows AS k MATCH (f:Fact&Node {id: k[0]}) MATCH (e:Entity&Node {id: k[1]})
-MERGE (f)-[:ABOUT]->(e) RETURN count(*)
+MERGE (f)-[r:ABOUT]->(e) SET r.byCaller = k[2] RETURN count(*)
 """
 
 
@@ -65,22 +65,22 @@ async def _link(transaction: Transaction, facts: Sequence[tuple[str, str, str, s
     owners = await owners_by_form(transaction, sorted(asked))
     subjects: set[tuple[str, str]] = set()
     objects: set[tuple[str, str]] = set()
-    about: set[tuple[str, str]] = set()
+    about: dict[tuple[str, str], bool] = {}
     for tenant, fact_id, subject, obj, about_ids in facts:
-        about.update((fact_id, entity) for entity in about_ids)
+        about.update(((fact_id, entity), True) for entity in about_ids)
         for name, links in ((subject, subjects), (obj, objects)):
             known = owners.get((tenant, normal_form(name)), set())
             # a name that several entities share says nothing about which is meant
             if len(known) == 1:
                 entity = next(iter(known))
                 links.add((fact_id, entity))
-                about.add((fact_id, entity))
+                about.setdefault((fact_id, entity), False)
     await _connect(transaction, CONNECT_SUBJECTS, sorted(subjects))
     await _connect(transaction, CONNECT_OBJECTS, sorted(objects))
-    await _connect(transaction, CONNECT_ABOUT, sorted(about))
+    await _connect(transaction, CONNECT_ABOUT, [(*ends, by_caller) for ends, by_caller in sorted(about.items())])
 
 
-async def _connect(transaction: Transaction, statement: str, rows: Iterable[tuple[str, str]]) -> None:
+async def _connect(transaction: Transaction, statement: str, rows: Iterable[tuple[str | bool, ...]]) -> None:
     wanted = [list(row) for row in rows]
     if wanted and await transaction.run(statement, rows=wanted) != len(wanted):
         raise Raced
@@ -149,8 +149,7 @@ async def _create_fact(transaction: Transaction, write: Write) -> Outcome:
 
 LOCK_FACT = """
 MATCH (f:Fact&Node {id: $id}) WHERE f.tenant = $t SET f.lockedAt = $now
-RETURN [f.subject, f.predicate, f.object, f.confidence,
-  [(f)-[:HAS_SUBJECT|HAS_OBJECT]->(e:Entity) | e.id], [(f)-[:ABOUT]->(e:Entity) | e.id]]
+RETURN [f.subject, f.predicate, f.object, f.confidence, [(f)-[r:ABOUT]->(e:Entity) WHERE r.byCaller | e.id]]
 """
 SET_FACT = """
 MATCH (f:Fact&Node {id: $id}) SET f += $properties
@@ -172,12 +171,11 @@ async def _update_fact(transaction: Transaction, write: Write) -> Outcome:
     predicate = change.predicate if given(change.predicate) else row[1]
     obj = change.object if given(change.object) else row[2]
     confidence = change.confidence if given(change.confidence) else row[3]
-    # entities that a caller named stay; those that only the old texts named go
-    named_by_caller = tuple(entity for entity in row[5] if entity not in row[4])
     await transaction.run(
         SET_FACT, id=change.id, properties=_content(write.number, subject, predicate, obj, confidence)
     )
-    await _link(transaction, [(write.tenant, change.id, subject, obj, named_by_caller)])
+    # entities that the caller named stay; those that only the old texts named go
+    await _link(transaction, [(write.tenant, change.id, subject, obj, tuple(row[4]))])
     return {"fact": change.id}
 
 

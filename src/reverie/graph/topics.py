@@ -110,14 +110,16 @@ class Merge:
 
 
 FOUND_TOPICS = "MATCH (n:Topic&Node) WHERE n.id IN $ids AND n.tenant = $t RETURN collect(n.id)"
+LOCK_NODES = "MATCH (n:Node) WHERE n.id IN $ids AND n.tenant = $t WITH n ORDER BY n.id SET n.lockedAt = $now"
 MOVE_NAMES = """
 MATCH (into:Node {id: $into}) MATCH (x:Name)-[old:NAMES]->(n:Node) WHERE n.id IN $ids
 DELETE old MERGE (x)-[:NAMES]->(into)
 """
 MOVE_MEMORIES_OF_TOPICS = """
-MATCH (into:Topic&Node {id: $into}) MATCH (m:Memory)-[:HAS_TOPIC]->(n:Topic&Node) WHERE n.id IN $ids
-WITH DISTINCT into, m MERGE (m)-[:HAS_TOPIC]->(into)
+MATCH (into:Topic&Node {id: $into}) MATCH (m)-[old:HAS_TOPIC]->(n:Topic&Node) WHERE n.id IN $ids
+DELETE old MERGE (m)-[:HAS_TOPIC]->(into)
 """
+LEAVE_COMMUNITIES = "MATCH (n:Topic&Node)-[r:BELONGS_TO]->() WHERE n.id IN $ids DELETE r"
 MOVE_RELATED = """
 MATCH (into:Node {id: $into}) MATCH (n:Node)-[old:RELATED_TO]-(o:Node) WHERE n.id IN $ids AND NOT o.id IN $ids AND o.id <> $into
 WITH into, o, old, startNode(old) = n AS outgoing
@@ -131,6 +133,8 @@ FOREACH (_ IN CASE WHEN outgoing THEN [] ELSE [1] END |
   ON CREATE SET r.id = id, r.tenant = tenant, r.weight = weight
   ON MATCH SET r.weight = CASE WHEN r.weight < weight THEN weight ELSE r.weight END)
 """
+DROP_RELATED = "MATCH (n:Node)-[r:RELATED_TO]-() WHERE n.id IN $ids DELETE r"
+DELETE_MERGED = "MATCH (n:Node) WHERE n.id IN $ids DELETE n"
 DELETE_NODES = "MATCH (n:Node) WHERE n.id IN $ids DETACH DELETE n"
 TOUCH_NODE = "MATCH (n:Node {id: $id}) SET n.updatedAt = $now"
 
@@ -143,22 +147,31 @@ async def merge_topics(transaction: Transaction, writes: Sequence[Write]) -> lis
 async def _merge_topics(transaction: Transaction, write: Write) -> Outcome:
     merge: Merge = write.draft
     gone = list(dict.fromkeys(merge.from_ids))
-    await lock_names_of(transaction, write.tenant, [merge.into_id, *gone])
+    await lock_merged(transaction, write, [merge.into_id, *gone])
     refused = refuse_merge(
         merge, set(await transaction.run(FOUND_TOPICS, ids=[merge.into_id, *gone], t=write.tenant)), "topic"
     )
     if refused:
         return Refusals(refused)
     await transaction.run(MOVE_MEMORIES_OF_TOPICS, into=merge.into_id, ids=gone)
+    await transaction.run(LEAVE_COMMUNITIES, ids=gone)
     await move_common(transaction, write, merge.into_id, gone)
     return {"topic": merge.into_id}
+
+
+async def lock_merged(transaction: Transaction, write: Write, ids: Sequence[str]) -> None:
+    """Locks what is to be merged against renaming, relating and other merges."""
+    await lock_names_of(transaction, write.tenant, ids)
+    await transaction.run(LOCK_NODES, ids=list(ids), t=write.tenant, now=write.now)
 
 
 async def move_common(transaction: Transaction, write: Write, into: str, gone: Sequence[str]) -> None:
     """What merging does for topics and entities alike: relations and names move, what is merged goes."""
     await transaction.run(MOVE_RELATED, into=into, ids=list(gone))
+    await transaction.run(DROP_RELATED, ids=list(gone))
     await transaction.run(MOVE_NAMES, into=into, ids=list(gone))
-    await transaction.run(DELETE_NODES, ids=list(gone))
+    # not detached: an edge that a memory drew meanwhile makes this fail, and the merge moves it when it runs again
+    await transaction.run(DELETE_MERGED, ids=list(gone))
     await transaction.run(TOUCH_NODE, id=into, now=write.now)
 
 
