@@ -14,7 +14,7 @@ from reverie.domain.text import index_text
 from reverie.domain.unset import given
 from reverie.errors import NotFound, Refusal, Refusals
 from reverie.graph.facts import FactRow, write_facts
-from reverie.graph.names import NamedRefs, Resolved, resolve
+from reverie.graph.names import ENTITY, TOPIC, NamedRefs, Resolved, refuse_unknown, resolve
 from reverie.graph.records import MEMORY
 from reverie.graph.store import Graph, Raced, Transaction
 from reverie.graph.writes import Outcome, Write
@@ -186,7 +186,7 @@ class MemoryUpdate:
 
 LOCK_MEMORY = """
 MATCH (m:Memory&Node {id: $id}) WHERE m.tenant = $t AND m.expiresAt > $now
-SET m.updatedAt = $now RETURN m.createdAt
+SET m.lockedAt = $now RETURN m.createdAt
 """
 SET_MEMORY = """
 MATCH (m:Memory&Node {id: $id}) SET m += $properties
@@ -225,6 +225,11 @@ async def _update_memory(transaction: Transaction, write: Write) -> Outcome:
             refused,
             "no conversation has this id",
         )
+    for kind, leaving, name in (
+        (TOPIC, change.remove_topic_ids, "removeTopicIds"),
+        (ENTITY, change.remove_entity_ids, "removeEntityIds"),
+    ):
+        refused[0].extend(await refuse_unknown(transaction, write.tenant, kind, leaving, (name,)))
     refs = NamedRefs()
     refs.add(0, write.tenant, change.add_topics, change.add_entities, ("addTopics",), ("addEntities",))
     resolved = await resolve(transaction, refs, refused, [write])
@@ -256,9 +261,10 @@ async def _update_memory(transaction: Transaction, write: Write) -> Outcome:
 
 def _changed(write: Write, update: MemoryUpdate, created: int) -> dict[str, Any]:
     change = update.change
-    properties: dict[str, Any] = {}
+    properties: dict[str, Any] = {"updatedAt": write.now}
     if given(change.content):
         properties["content"] = change.content
+        properties["embedTries"] = None
         properties["words"] = index_text(change.content, f"{write.number}{KIND_LETTER}")
         properties["embedding"] = update.vector
     if given(change.memory_type):

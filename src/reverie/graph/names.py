@@ -173,6 +173,19 @@ async def _check_ids(transaction: Transaction, refs: NamedRefs, refused: list[li
             refused[ref.place].append(NotFound(f"no {kind.lower()} has this id", (*ref.path, "id")))
 
 
+async def refuse_unknown(
+    transaction: Transaction, tenant: str, kind: str, ids: Sequence[str], path: Path
+) -> list[Refusal]:
+    """What stands against a list of ids of one kind: each that leads nowhere."""
+    if not ids:
+        return []
+    rows = [[tenant, wanted, kind] for wanted in dict.fromkeys(ids)]
+    found = {row[1] for row in await transaction.run(FOUND_BY_ID, rows=rows)}
+    return [
+        NotFound(f"no {kind.lower()} has this id", (*path, at)) for at, wanted in enumerate(ids) if wanted not in found
+    ]
+
+
 async def _find_untyped(
     transaction: Transaction, refs: NamedRefs, refused: list[list[Refusal]], resolved: Resolved
 ) -> None:

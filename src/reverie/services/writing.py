@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
-from reverie.domain.clock import now_ms
+from reverie.domain.clock import EARLIEST_MS, now_ms
 from reverie.domain.ids import well_formed
 from reverie.errors import NotFound, Refusals
 from reverie.graph.nodes import nodes_by_id
@@ -35,8 +35,8 @@ async def write(
 
 
 async def read_back(resources: Resources, tenant: str, ids: Sequence[str], kind: type[T]) -> list[T]:
-    """What a write made, as it stands now; NotFound when it went meanwhile."""
-    found = await nodes_by_id(resources.graph, tenant, ids, now=now_ms())
+    """What a write made, as it stands now, even where it expires at once; NotFound when it went meanwhile."""
+    found = await nodes_by_id(resources.graph, tenant, ids, now=EARLIEST_MS - 1)
     if any(not isinstance(thing, kind) for thing in found):
         raise Refusals([NotFound(f"what was written is gone: the {kind.__name__.lower()} was deleted meanwhile")])
     return cast(list[T], found)
