@@ -1,9 +1,10 @@
 """The schema: queries and mutations put together, with the scalars they share."""
 
 from datetime import datetime
+from math import isfinite
 
 import strawberry
-from graphql import GraphQLError, StringValueNode, ValidationRule
+from graphql import FloatValueNode, GraphQLError, Node, StringValueNode, ValidationRule
 from strawberry.extensions import AddValidationRules, ParserCache, ValidationCache
 from strawberry.types import ExecutionContext
 
@@ -19,13 +20,19 @@ class _Schema(strawberry.Schema):
         """Left to `api.errors.formatted`, which knows what to log and what to mask."""
 
 
-class _FitStrings(ValidationRule):
-    """Refuses a NUL written as an escape: Bolt, Redis and models can't carry it."""
+class _FitLiterals(ValidationRule):
+    """Refuses what Bolt, Redis, JSON and models can't carry: a NUL written as an escape, a number beyond all bounds."""
 
     def enter_string_value(self, node: StringValueNode, *_: object) -> None:
         if "\0" in node.value:
-            refusal = BadInput("holds a NUL, which no text may")
-            self.report_error(GraphQLError(str(refusal), node, original_error=refusal))
+            self._refuse("holds a NUL, which no text may", node)
+
+    def enter_float_value(self, node: FloatValueNode, *_: object) -> None:
+        if not isfinite(float(node.value)):
+            self._refuse(f"{node.value} is no finite number", node)
+
+    def _refuse(self, message: str, node: Node) -> None:
+        self.report_error(GraphQLError(message, node, original_error=BadInput(message)))
 
 
 schema = _Schema(
@@ -34,7 +41,7 @@ schema = _Schema(
     types=[Community],
     scalar_overrides={datetime: DateTime},
     extensions=[
-        lambda: AddValidationRules([_FitStrings]),
+        lambda: AddValidationRules([_FitLiterals]),
         lambda: ParserCache(maxsize=500),
         lambda: ValidationCache(maxsize=500),
     ],

@@ -23,9 +23,9 @@ from reverie.errors import BadInput, ReverieError, Unauthenticated
 from reverie.web.assets import redirect_to_page, wants_page
 from reverie.web.auth import Callers
 
-# NUL and lone surrogates: Bolt, Redis and models can't carry them
-_UNFIT = re.compile("[\\x00\\ud800-\\udfff]")
 _PLAIN = re.compile(r"[\w.:-]{1,100}")
+_SHOWN = 20
+"""Characters of a body that isn't JSON, shown from where it isn't."""
 
 
 class GraphQLApp(GraphQL[Context, None]):
@@ -62,10 +62,15 @@ class GraphQLApp(GraphQL[Context, None]):
         return Context(request.app.state.resources, tenant, request.state.request_id)
 
     def decode_json(self, data: str | bytes) -> object:
-        decoded = orjson.loads(data)
+        try:
+            decoded = orjson.loads(data)
+        except orjson.JSONDecodeError as error:
+            at = f"line {error.lineno}, column {error.colno}"
+            shown = error.doc[error.pos : error.pos + _SHOWN]
+            raise BadInput(f"the request is not JSON: {error.msg}, at {at}: {shown!r}") from error
         unfit = _unfit(decoded)
         if unfit is not None:
-            raise BadInput("holds a NUL or half a surrogate pair, which no text may", unfit)
+            raise BadInput(f"{'.'.join(map(str, unfit))}: holds a NUL, which no text may", unfit)
         return decoded
 
     def encode_json(self, data: object) -> bytes:
@@ -101,12 +106,12 @@ def answer(result: ExecutionResult | PreExecutionError, request_id: str) -> Grap
 
 
 def _unfit(decoded: object) -> tuple[str | int, ...] | None:
-    """Where in a decoded body a text is that can't be kept; None where all can."""
+    """Where in a decoded body a NUL is, which Bolt, Redis and models can't carry; None where there is none."""
     waiting: list[tuple[object, tuple[str | int, ...]]] = [(decoded, ())]
     while waiting:
         value, path = waiting.pop()
         if isinstance(value, str):
-            if _UNFIT.search(value):
+            if "\0" in value:
                 return path
         elif isinstance(value, dict):
             waiting.extend((name, path) for name in value)
