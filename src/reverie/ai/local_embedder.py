@@ -141,13 +141,13 @@ class LocalEmbedder:
                 continue
             try:
                 vector = await self._vector(kind, text)
-            except EmbeddingFailed as fault:
-                if not answer.done():
-                    answer.set_exception(fault)
             except asyncio.CancelledError:
                 if not answer.done():
                     answer.set_exception(_closed())
                 raise
+            except Exception as fault:
+                if not answer.done():
+                    answer.set_exception(fault)
             else:
                 if not answer.done():
                     answer.set_result(vector)
@@ -207,9 +207,13 @@ class _Process:
         pipe = asyncio.subprocess.PIPE
         # -P: a file of the current folder must not pose as one of ours. A session of its own: Ctrl-C isn't for it.
         command = (sys.executable, "-P", "-m", local_process.__name__)
-        run = cls(
-            await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+            )
+        except OSError as error:
+            raise EmbeddingFailed(f"The local embedder's process can't start: {error}.") from None
+        run = cls(process)
         try:
             await run._answer(READY, patience)
         except _ProcessError as end:
@@ -263,12 +267,15 @@ class _Process:
         if stdout is None or stderr is None:
             raise AssertionError("both were asked for as pipes")
         last_words = asyncio.create_task(_tail(stderr))
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError, ProcessLookupError):
             while True:
                 kind, size = HEAD.unpack(await stdout.readexactly(HEAD.size))
                 body = await stdout.readexactly(size)
-                answer = self._answers.pop(kind)
-                if not answer.done():
+                answer = self._answers.pop(kind, None)
+                if answer is None:
+                    # Not in step any more: nothing that it says could be trusted.
+                    self._process.kill()
+                elif not answer.done():
                     answer.set_result(body)
         self.ended = True
         code = await self._process.wait()
