@@ -77,7 +77,9 @@ async def open_bench(folder: Path) -> AsyncIterator[Bench]:
     async with (
         private_neo4j(options, notify=print, progress=True) as neo4j,
         open_graph(neo4j.uri, neo4j.username, neo4j.password, None, time_limit=120) as graph,
-        AsyncGraphDatabase.driver(neo4j.uri, auth=(neo4j.username, neo4j.password)) as driver,
+        AsyncGraphDatabase.driver(
+            neo4j.uri, auth=(neo4j.username, neo4j.password), notifications_min_severity="OFF"
+        ) as driver,
     ):
         record = await set_up(graph, analysis=ANALYSIS_VERSION)
         if record.embedder is None:
