@@ -24,7 +24,7 @@ LEGAL_TEXTS = {
     "japanese": "昨日のデプロイに問題がありました。",
     "korean": "어제 배포에 문제가 있었습니다.",
     "arabic": "صلى الله عليه وسلم ﷺ",
-    "sign that grows when spelled out": "ﷺ" * 60,
+    "sign that grows when spelled out": "ﷺ" * 40,
     "combining marks": "Z̸̡̛̺͍͔a̵l̶g̷o̸",
     "control characters": "\x01\x02\x7f\u200b\u202e\ufeff",
     "noncharacters": "\ufffe\uffff\U0010ffff",

@@ -1,7 +1,7 @@
 """Any text becomes legible, and windows that together are the text."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reverie.ai.windows import BLANK, legible, windows
@@ -10,6 +10,7 @@ ANYTHING = st.text(st.characters(codec=None), max_size=400)
 BLANKS = st.sampled_from(["", " ", "\n\t ", "\0", "\0 \0", "\u3000"])
 
 
+@settings(deadline=None)
 @given(ANYTHING)
 def test_a_legible_text_can_be_sent_and_has_something_to_read(text: str) -> None:
     made = legible(text)
@@ -19,11 +20,13 @@ def test_a_legible_text_can_be_sent_and_has_something_to_read(text: str) -> None
     assert made.strip()
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).filter(str.strip))
 def test_a_text_that_is_legible_already_is_left_alone(text: str) -> None:
     assert legible(text) == text
 
 
+@settings(deadline=None)
 @given(BLANKS)
 def test_a_blank_text_is_read_as_a_dot(text: str) -> None:
     assert legible(text) == BLANK
@@ -35,6 +38,7 @@ def test_nul_and_lone_surrogates_are_replaced_and_pairs_joined() -> None:
     assert legible("\ud83d\ude00") == "😀"
 
 
+@settings(deadline=None)
 @given(ANYTHING.map(legible), st.integers(4, 60))
 def test_windows_are_the_text_in_pieces_no_larger_than_the_limit(text: str, limit: int) -> None:
     cut = windows(text, limit)
