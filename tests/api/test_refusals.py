@@ -38,7 +38,7 @@ MADE = {
     "unrelate": "removed",
 }
 Row = tuple[str, dict[str, Any], list[tuple[str, str] | tuple[str, str, str]]]
-UNKNOWN = "01890000-0000-7000-8000-000000000000"
+UNKNOWN = "01890000-0000-7000-8000-00000000abcd"
 LONG = "x" * 201
 
 
@@ -309,6 +309,8 @@ ENTITIES: list[Row] = [
     ("relateEntities", {"fromId": "<entity>", "toId": "<tool>", "weight": -0.1}, [("BAD_INPUT", "weight")]),
     ("relateEntities", {"fromId": "<entity>", "toId": "<tool>", "relation": ""}, [("BAD_INPUT", "relation")]),
     ("relateEntities", {"fromId": "<memory>", "toId": UNKNOWN}, [("NOT_FOUND", "fromId"), ("NOT_FOUND", "toId")]),
+    ("unrelate", {"fromId": "<entity>", "toId": "<tool>", "relation": " "}, [("BAD_INPUT", "relation")]),
+    ("unrelate", {"fromId": "<entity>", "toId": "<tool>", "relation": LONG}, [("TOO_LARGE", "relation")]),
     ("unrelate", {"fromId": "<conversation>", "toId": "<fact>"}, [("NOT_FOUND", "fromId"), ("NOT_FOUND", "toId")]),
 ]
 

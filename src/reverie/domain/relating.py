@@ -1,4 +1,4 @@
-"""Relations that callers draw between two memories, or between two entities."""
+"""Relations that callers draw between two memories, or between two entities, and take away again."""
 
 from dataclasses import dataclass
 
@@ -13,6 +13,23 @@ class RelationDraft:
     to_id: str
     relation: str = "related"
     weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unrelation:
+    """Two things that are no longer to be related: by one relation, or by any."""
+
+    from_id: str
+    to_id: str
+    relation: str | None = None
+
+
+def check_unrelation(wanted: Unrelation) -> Unrelation:
+    """The same with its relation trimmed; Refusals when it can't be one."""
+    checks = Checks()
+    relation = None if wanted.relation is None else checks.name(wanted.relation, ("relation",))
+    checks.done()
+    return Unrelation(wanted.from_id, wanted.to_id, relation)
 
 
 def check_relation(draft: RelationDraft) -> RelationDraft:

@@ -1,10 +1,9 @@
 """RELATED_TO between two memories, topics or entities, in Neo4j."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from reverie.domain.ids import new_id
-from reverie.domain.relating import RelationDraft
+from reverie.domain.relating import RelationDraft, Unrelation
 from reverie.errors import NotFound, Refusal, Refusals
 from reverie.graph.store import Transaction
 from reverie.graph.writes import Outcome, Write
@@ -59,13 +58,6 @@ async def _lock(
         for name, wanted in (("fromId", from_id), ("toId", to_id))
         if wanted not in found
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class Unrelation:
-    from_id: str
-    to_id: str
-    relation: str | None = None
 
 
 UNRELATE = """

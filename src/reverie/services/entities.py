@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from reverie.domain.entities import Entity, EntityChange, EntityDraft, check_entity, check_entity_change
-from reverie.domain.relating import RelationDraft, check_relation
+from reverie.domain.relating import RelationDraft, Unrelation, check_relation, check_unrelation
 from reverie.graph import entities, relating
 from reverie.resources import Resources
 from reverie.services.topics import check_merge
@@ -52,5 +52,5 @@ async def unrelate(
     resources: Resources, tenant: str, from_id: str, to_id: str, relation: str | None, key: str | None
 ) -> int:
     """Takes the relations between two memories, topics or entities away, whichever way they point; how many."""
-    wanted = relating.Unrelation(from_id, to_id, relation)
+    wanted = check_unrelation(Unrelation(from_id, to_id, relation))
     return int((await write(resources, tenant, "unrelate", relating.unrelate, wanted, key))["removed"])
