@@ -12,6 +12,7 @@ import orjson
 import pytest
 import pytest_asyncio
 from starlette.applications import Starlette
+from tests.crowd import Crowd, fill_crowd
 from tests.openai_server import OpenAIServer
 
 from reverie.local import LocalNeo4j, LocalNeo4jOptions, default_cache_dir, private_neo4j
@@ -72,6 +73,12 @@ async def resources(settings: Settings) -> AsyncIterator[Resources]:
     """What a server of these settings holds open."""
     async with open_resources(settings) as opened:
         yield opened
+
+
+@pytest_asyncio.fixture(scope="session")
+async def crowd(resources: Resources) -> Crowd:
+    """A tenant of 20,000 memories, written when first asked for."""
+    return await fill_crowd(resources)
 
 
 @pytest.fixture

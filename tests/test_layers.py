@@ -7,7 +7,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 # a program of its own, as the linter changes sys.path and reads the package afresh
-LINT = [sys.executable, "-c", "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_cache=True))"]
+LINT = [
+    sys.executable,
+    "-c",
+    "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_cache=True))",
+]
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,82 @@
+"""A tenant with many memories, written once for the session: what plans, complete searches and isolation are tried on."""
+
+import random
+from dataclasses import dataclass
+from uuid import uuid4
+
+from reverie.domain.clock import now_ms
+from reverie.domain.conversations import ConversationDraft
+from reverie.domain.entities import EntityRef, EntityType
+from reverie.domain.facts import FactDraft
+from reverie.domain.ids import new_id
+from reverie.domain.memories import MemoryBatch, MemoryDraft, MemoryType
+from reverie.domain.topics import TopicRef
+from reverie.graph import conversations, memories
+from reverie.graph.schema import await_words
+from reverie.graph.writes import Write
+from reverie.resources import Resources
+
+MEMORIES, TOPICS, ENTITIES, CONVERSATIONS = 20_000, 200, 500, 50
+BATCH = 2_000
+MARK = "crowdmark"
+"""A word in every text of the crowd's, and in no other tenant's."""
+COMMON = "harbour"
+"""A word that the crowd's memories share with other tenants'."""
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """The tenant and the ids of its memories, in the order they were written."""
+
+    tenant: str
+    memories: list[str]
+
+
+async def fill_crowd(resources: Resources) -> Crowd:
+    """Writes the crowd with synthetic vectors, through the product's own writers."""
+    tenant = f"crowd-{uuid4().hex[:12]}"
+    number = await resources.tenant_number(tenant)
+    assert resources.embedder is not None
+    dimensions = resources.embedder.dimensions
+    chance = random.Random(20_000)
+
+    def write(field: str, draft: object, weight: int) -> Write:
+        return Write(tenant, number, field, draft, now_ms(), None, weight)
+
+    threads = [
+        write("createConversation", ConversationDraft(f"{MARK} thread {n}", f"{MARK}-{n}"), 1)
+        for n in range(CONVERSATIONS)
+    ]
+    made = await resources.graph.transact(lambda transaction: conversations.create_conversations(transaction, threads))
+    conversation_ids = [str(outcome["conversation"]) for outcome in made if isinstance(outcome, dict)]
+
+    ids = [new_id() for _ in range(MEMORIES)]
+    for start in range(0, MEMORIES, BATCH):
+        places = range(start, start + BATCH)
+        batch = MemoryBatch(
+            tuple(_draft(place, ids, conversation_ids, chance) for place in places),
+            True,
+            ids[start : start + BATCH],
+            [[chance.gauss(0, 1) for _ in range(dimensions)] for _ in places],
+        )
+        one = [write("createMemories", batch, BATCH)]
+        await resources.graph.transact(lambda transaction, one=one: memories.create_memories(transaction, one))  # type: ignore[misc]  # mypy can't infer a lambda's default
+    await await_words(resources.graph)
+    return Crowd(tenant, ids)
+
+
+def _draft(place: int, ids: list[str], conversation_ids: list[str], chance: random.Random) -> MemoryDraft:
+    return MemoryDraft(
+        content=f"{MARK} note {place}: the {COMMON} crane {place % 97} was checked",
+        memory_type=list(MemoryType)[place % 3],
+        importance=round(chance.random(), 3),
+        conversation_id=conversation_ids[place % CONVERSATIONS],
+        topics=(TopicRef(name=f"{MARK} topic {place % TOPICS}"),),
+        entities=(EntityRef(name=f"{MARK} entity {place % ENTITIES}", type=EntityType.TOOL),),
+        facts=(FactDraft(f"{MARK} entity {place % ENTITIES}", "was seen in", f"{MARK} hall {place}"),)
+        if place % 20 == 0
+        else (),
+        related_to=(ids[place - BATCH],) if place >= BATCH and place % 100 == 0 else (),
+        subject_id=f"{MARK}-subject-{place % 40}",
+        agent_id=f"{MARK}-agent-{place % 4}",
+    )
