@@ -128,7 +128,7 @@ def request_codes() -> set[str]:
     for name in ("api/errors.py", "web/http.py"):
         tree = ast.parse((ROOT / "src" / "reverie" / name).read_text(encoding="utf-8"))
         for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and re.fullmatch(r"[A-Z]+(_[A-Z]+)*", str(node.value)):
+            if isinstance(node, ast.Constant) and re.fullmatch(r"[A-Z]{2,}(_[A-Z]+)*", str(node.value)):
                 found.add(str(node.value))
     # the methods of HTTP
     return found - {"GET", "POST"}
