@@ -10,6 +10,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,7 +25,7 @@ from tests.local.maven_repository import VERSION, MavenRepository, small_distrib
 from reverie.errors import LocalNeo4jError
 from reverie.local import LocalNeo4j, LocalNeo4jOptions, private_neo4j
 from reverie.local.distribution import Distribution
-from reverie.local.locks import try_lock
+from reverie.local.locks import try_lock, write_owner
 
 _NOWHERE = "http://127.0.0.1:1"
 
@@ -93,6 +94,21 @@ def _user(options: LocalNeo4jOptions) -> Iterator["subprocess.Popen[str]"]:
     """Another process that uses the data folder, in a process group of its own as a terminal's job is."""
     command = [sys.executable, "-c", _USER, str(options.data_dir), str(options.cache_dir)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, process_group=0) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@contextmanager
+def _left_behind(home: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that holds the lock on a store."""
+    home.mkdir(parents=True)
+    lock = try_lock(home / "run.lock")
+    assert lock is not None
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], pass_fds=(lock,)) as process:
+        write_owner(lock, process.pid)
+        os.close(lock)
         try:
             yield process
         finally:
@@ -242,13 +258,13 @@ async def _use_and_fail(options: LocalNeo4jOptions, notify: Callable[[str], None
 
 
 async def test_jars_that_rotted_are_fetched_again(options: LocalNeo4jOptions, tmp_path: Path) -> None:
-    # given: a cache of hard links to the real one, but for a jar whose bytes have changed behind its time stamp
+    # given: a cache of links to the real one, but for a jar whose bytes have changed behind its time stamp
     cache = tmp_path / "cache"
     whole = Distribution(options.version, options.cache_dir)
     if whole.jars() is None:
         async with private_neo4j(options, notify=_silent):
             pass
-    shutil.copytree(whole.repository, cache / "maven", copy_function=os.link)
+    shutil.copytree(whole.repository.resolve(), cache / "maven", copy_function=os.symlink)
     shutil.copy2(whole.manifest, cache)
     rotten = next((cache / "maven").rglob("neo4j-server-*.jar"))
     status = rotten.stat()
@@ -280,6 +296,19 @@ async def _refusal(options: LocalNeo4jOptions) -> str:
             pass
     assert _is_free(options.data_dir / "neo4j")
     return str(caught.value)
+
+
+async def test_a_neo4j_that_was_left_behind_is_ended(options: LocalNeo4jOptions) -> None:
+    # given: what a killed Reverie leaves where the kernel doesn't end Neo4j with its watcher
+    said: list[str] = []
+    with _left_behind(options.data_dir / "neo4j") as left:
+        # when: another one starts, and fails for a reason of its own
+        with pytest.raises(LocalNeo4jError, match="Too small maximum heap"):
+            async with private_neo4j(replace(options, heap="1k", stop_timeout=0.1), notify=said.append):
+                pass
+
+        assert left.wait(1) == -signal.SIGKILL
+    assert said == ["Waiting for the former Neo4j of this data folder to stop…", "Starting Neo4j 2026.08.1…"]
 
 
 async def test_a_start_that_takes_too_long_is_one_sentence(options: LocalNeo4jOptions) -> None:
@@ -376,24 +405,33 @@ asyncio.run(main())
 """
 
 
+# Root needs no user name space of its own to mount in, and others may not make one everywhere.
+_UNSHARE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
+
+
+def _can_mount() -> bool:
+    if shutil.which("unshare") is None:
+        return False
+    mount = 'mount -t tmpfs -o size=1m small "$1"'
+    with tempfile.TemporaryDirectory() as folder:
+        return not subprocess.run(
+            [*_UNSHARE, "sh", "-c", mount, "sh", folder], capture_output=True, check=False
+        ).returncode
+
+
+_needs_mounts = pytest.mark.skipif(not _can_mount(), reason="a small disk takes a name space of Linux's to mount it in")
+
+
 def _on_a_small_disk(disk: Path, size: str, *arguments: object) -> str:
-    """What a start says whose files are on a disk of `size`, in a name space where that can be mounted (Linux)."""
+    """What a start says whose files are on a disk of `size` that nobody else sees."""
     mount = f'mount -t tmpfs -o size={size} small "$1" && shift && exec "$@"'
-    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mount, "sh", str(disk)]
-    if os.geteuid() == 0:
-        command[1:3] = []
     disk.mkdir()
+    program = [sys.executable, "-c", _ON_A_SMALL_DISK, str(disk), *map(str, arguments)]
     ended = subprocess.run(
-        [*command, sys.executable, "-c", _ON_A_SMALL_DISK, str(disk), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=True,
+        [*_UNSHARE, "sh", "-c", mount, "sh", str(disk), *program], capture_output=True, text=True, check=True
     )
     assert not ended.stderr
-    return ended.stdout.rstrip()
-
-
-_needs_mounts = pytest.mark.skipif(sys.platform != "linux", reason="a small disk takes Linux's name spaces")
+    return str(ended.stdout.rstrip())
 
 
 @_needs_mounts

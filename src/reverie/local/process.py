@@ -17,13 +17,15 @@ import neo4j
 from neo4j.exceptions import AuthError, DriverError, Neo4jError
 
 from reverie.errors import LocalNeo4jError
+from reverie.local.distribution import Distribution
 from reverie.local.home import USERNAME, Home
 from reverie.local.java import Java
 from reverie.local.locks import try_lock
 from reverie.local.options import LocalNeo4jOptions
 
-STOP_TIMEOUT = 30.0
 _POLL_INTERVAL = 0.02
+# What the watcher may take beyond the time that it gives Neo4j.
+_PATIENCE = 5.0
 _LITTLE_SPACE = 16 << 20
 _LONGEST_REASON = 300
 # What Java and Neo4j need of the environment; options for Java that are meant for other programs would open doors here.
@@ -60,10 +62,11 @@ class Neo4jProcess:
     watcher: Process
     home: Home
     pid: int
+    stop_timeout: float
 
     async def stop(self) -> None:
-        """Ends Neo4j: asked first, forced after STOP_TIMEOUT."""
-        await _end(self.watcher)
+        """Ends Neo4j: asked first, forced after `stop_timeout` seconds."""
+        await _end(self.watcher, self.stop_timeout)
         self.kill_orphan()
 
     def kill_orphan(self) -> None:
@@ -83,15 +86,15 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def start(java: Java, arguments: list[str], folder: Path, home: Home, lock: int) -> Neo4jProcess:
-    """Starts `java` in `folder` under a watcher; both hold the descriptor `lock` and write to the home's log."""
+async def start(java: Java, arguments: list[str], home: Home, lock: int, options: LocalNeo4jOptions) -> Neo4jProcess:
+    """Starts `java` among the jars, under a watcher; both hold the descriptor `lock` and write to the home's log."""
     watcher_script = str(Path(__file__).with_name("watcher.py"))
     environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     with suppress(FileNotFoundError):
         home.log_file.replace(home.previous_log_file)
     with home.log_file.open("ab") as log:
         watcher = await create_subprocess_exec(
-            *(sys.executable, "-I", "-S", watcher_script, str(lock), str(STOP_TIMEOUT)),
+            *(sys.executable, "-I", "-S", watcher_script, str(lock), str(options.stop_timeout)),
             *(str(java.executable.absolute()), *arguments),
             stdin=PIPE,
             stdout=PIPE,
@@ -99,27 +102,27 @@ async def start(java: Java, arguments: list[str], folder: Path, home: Home, lock
             pass_fds=(lock,),
             # Out of reach of the terminal's Ctrl-C, which would end Neo4j before those who still use it.
             start_new_session=True,
-            cwd=folder,
+            cwd=Distribution(options.version, options.cache_dir).repository,
             # UTF-8 for folders whose names aren't ASCII.
             env={**environment, "LC_ALL": "C.UTF-8"},
         )
         try:
             pid = await watcher.stdout.readline() if watcher.stdout is not None else b""
         except BaseException:
-            await _end(watcher)
+            await _end(watcher, options.stop_timeout)
             raise
     if not pid:
         await watcher.wait()
         raise _reason(home, watcher)
-    return Neo4jProcess(watcher, home, int(pid))
+    return Neo4jProcess(watcher, home, int(pid), options.stop_timeout)
 
 
-async def _end(watcher: Process) -> None:
+async def _end(watcher: Process, stop_timeout: float) -> None:
     """Has the watcher end Neo4j and itself, which is what it does when its standard input ends."""
     if watcher.stdin is not None:
         watcher.stdin.close()
     try:
-        await asyncio.wait_for(watcher.wait(), STOP_TIMEOUT + 5)
+        await asyncio.wait_for(watcher.wait(), stop_timeout + _PATIENCE)
     except TimeoutError:
         with suppress(ProcessLookupError):
             watcher.kill()

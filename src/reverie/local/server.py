@@ -19,7 +19,6 @@ from reverie.local.java import Java, find_java
 from reverie.local.locks import read_owner, try_lock, write_owner
 from reverie.local.options import LocalNeo4jOptions
 from reverie.local.process import (
-    STOP_TIMEOUT,
     EndedEarlyError,
     LocalNeo4j,
     Neo4jProcess,
@@ -118,15 +117,13 @@ async def _start(
             f"{free / 1e6:.0f} MB left."
         )
     for _ in range(_PORTS_TRIED):
-        lock = await _lock_store(home, notify)
+        lock = await _lock_store(home, options.stop_timeout, notify)
         try:
             password = home.prepare()
             port = free_port()
             arguments = home.write_configuration(options, java, jars, port)
             notify(f"Starting Neo4j {options.version}…")
-            process = await start(
-                java, arguments, Distribution(options.version, options.cache_dir).repository, home, lock
-            )
+            process = await start(java, arguments, home, lock, options)
         finally:
             os.close(lock)
         try:
@@ -144,7 +141,7 @@ async def _start(
     )
 
 
-async def _lock_store(home: Home, notify: Callable[[str], None]) -> int:
+async def _lock_store(home: Home, stop_timeout: float, notify: Callable[[str], None]) -> int:
     """Locks the store, and gives the lock's descriptor.
 
     The Neo4j of a Reverie that was killed may still be stopping. One that was left without its watcher, which can
@@ -155,7 +152,7 @@ async def _lock_store(home: Home, notify: Callable[[str], None]) -> int:
         return lock
     notify("Waiting for the former Neo4j of this data folder to stop…")
     for _ in range(2):
-        deadline = time.monotonic() + STOP_TIMEOUT + 5
+        deadline = time.monotonic() + stop_timeout + 2
         while time.monotonic() < deadline:
             await asyncio.sleep(0.05)
             lock = try_lock(home.lock_file)
