@@ -128,7 +128,7 @@ DELETE old MERGE (m)-[:MENTIONS]->(into)
 MOVE_ABOUT = """
 MATCH (into:Entity&Node {id: $into}) MATCH (f)-[old:ABOUT]->(n:Entity&Node) WHERE n.id IN $ids
 WITH into, f, old, old.byCaller AS byCaller
-DELETE old MERGE (f)-[r:ABOUT]->(into) SET r.byCaller = coalesce(r.byCaller, byCaller)
+DELETE old MERGE (f)-[r:ABOUT]->(into) SET r.byCaller = coalesce(r.byCaller, false) OR coalesce(byCaller, false)
 """
 MOVE_SUBJECTS = """
 MATCH (into:Entity&Node {id: $into}) MATCH (f)-[old:HAS_SUBJECT]->(n:Entity&Node) WHERE n.id IN $ids
