@@ -11,6 +11,7 @@ import httpx
 import orjson
 import pytest
 import pytest_asyncio
+from neo4j import AsyncGraphDatabase
 from starlette.applications import Starlette
 from tests.crowd import Crowd, fill_crowd
 from tests.openai_server import OpenAIServer
@@ -42,6 +43,29 @@ async def neo4j(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> As
     )
     async with private_neo4j(options, notify=lambda _: None) as running:
         yield running
+
+
+@pytest_asyncio.fixture(scope="session")
+async def spare_neo4j(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> AsyncIterator[LocalNeo4j]:
+    """A second Neo4j, for tests that are about a whole store: see `blank_neo4j`."""
+    options = LocalNeo4jOptions(
+        data_dir=tmp_path_factory.mktemp("spare"), cache_dir=cache_dir, heap="512m", page_cache="64m", quick=True
+    )
+    async with private_neo4j(options, notify=lambda _: None) as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def blank_neo4j(spare_neo4j: LocalNeo4j) -> LocalNeo4j:
+    """A Neo4j of the test's own, in which there is nothing, neither data nor constraints nor indexes."""
+    auth = (spare_neo4j.username, spare_neo4j.password)
+    async with AsyncGraphDatabase.driver(spare_neo4j.uri, auth=auth) as driver:
+        await driver.execute_query("MATCH (n) DETACH DELETE n")
+        for kind in ("CONSTRAINT", "INDEX"):
+            found = await driver.execute_query(f"SHOW {kind} YIELD name, type WHERE type <> 'LOOKUP' RETURN name")
+            for record in found.records:
+                await driver.execute_query(f"DROP {kind} {record['name']} IF EXISTS")
+    return spare_neo4j
 
 
 @pytest.fixture(scope="session")

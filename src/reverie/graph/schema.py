@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 
-from neo4j.exceptions import Neo4jError, TransientError
+from neo4j.exceptions import ClientError, Neo4jError, TransientError
 
 from reverie.domain.ids import new_id
 from reverie.errors import StoreError, Unavailable
@@ -14,6 +15,9 @@ log = logging.getLogger("reverie.graph")
 
 SCHEMA_VERSION = 1
 _TRIES = 10
+_NAME_TAKEN = "Neo.ClientError.Schema.IndexWithNameAlreadyExists"
+_BEING_MADE = {_NAME_TAKEN, "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"}
+"""What Neo4j says of something that another process is making, or was making when it was cut off."""
 VECTOR_LABELS = ("Memory", "Topic")
 MEMORY_FILTERS = (
     "tenant",
@@ -67,6 +71,7 @@ READ_STORE = "MATCH (s:Store {name: 'reverie'}) RETURN [s.version, s.embedder, s
 READ_EMBEDDER = "MATCH (s:Store {name: 'reverie'}) RETURN s.embedder"
 RECORD_EMBEDDER = "MATCH (s:Store {name: 'reverie'}) SET s.embedder = $embedder, s.dimensions = $dimensions"
 AWAIT_INDEXES = "CALL db.awaitIndexes(600)"
+FIND_REMNANT = "SHOW INDEXES YIELD name, owningConstraint WHERE name = $name AND owningConstraint IS NULL RETURN true"
 AWAIT_WORDS = "CALL db.index.fulltext.awaitEventuallyConsistentIndexRefresh()"
 WORDS_PATIENCE = 5.0
 """Seconds that a write waits for the full-text index; what was committed stays committed."""
@@ -194,11 +199,20 @@ async def _patiently(graph: Graph, statement: str) -> None:
         try:
             await graph.execute(statement)
         except Neo4jError as error:
-            again = "EquivalentSchemaRuleAlreadyExists" in (error.code or "") or isinstance(error, TransientError)
+            again = error.code in _BEING_MADE or isinstance(error, TransientError)
             if not again or attempt == _TRIES - 1:
                 raise StoreError(
                     f"Neo4j refuses to set the store up: {' '.join((error.message or '').split())}"
                 ) from error
             await asyncio.sleep(0.2 * (attempt + 1))
+            if error.code == _NAME_TAKEN and attempt >= _TRIES // 2:
+                await _drop_remnant(graph, statement.split()[2])
         else:
             return
+
+
+async def _drop_remnant(graph: Graph, name: str) -> None:
+    """Drops the index of a constraint whose making was cut off, which Neo4j neither finishes nor takes away."""
+    if await graph.execute(FIND_REMNANT, name=name):
+        with suppress(ClientError):
+            await graph.execute(f"DROP INDEX {name} IF EXISTS")
