@@ -12,6 +12,7 @@ import pytest
 from tests.local.maven_repository import VERSION, MavenRepository, small_distribution
 
 from reverie.errors import LocalNeo4jError
+from reverie.local import LocalNeo4jOptions
 from reverie.local.distribution import Distribution, FetchCancelledError, fetch_neo4j
 
 _FETCH = f"""
@@ -115,9 +116,11 @@ def test_versions_share_the_jars_that_they_have_in_common(
 def test_the_default_version_is_listed_with_checksums_and_needs_no_look_up(
     repository: MavenRepository, tmp_path: Path
 ) -> None:
+    version = LocalNeo4jOptions(data_dir=tmp_path, cache_dir=tmp_path).version
+
     with pytest.raises(LocalNeo4jError, match=r"can't be fetched: http://127\.0\.0\.1:\d+/\S+\.jar answers 404\.$"):
         fetch_neo4j(
-            Distribution("2026.08.1", tmp_path),
+            Distribution(version, tmp_path),
             repository=repository.url,
             notify=lambda _: None,
             progress=False,

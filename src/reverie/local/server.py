@@ -39,8 +39,8 @@ async def private_neo4j(
 ) -> AsyncIterator[LocalNeo4j]:
     """Runs the data folder's Neo4j for as long as the context lasts, fetching Neo4j first where it isn't there.
 
-    Neo4j ends with this process in every case. `notify` gets lines for a person, also when Neo4j ends before its time;
-    `progress` shows a bar on standard error while fetching.
+    Neo4j ends with this process in every case. `notify` gets lines for a person, from any thread, and also when Neo4j
+    ends before its time; `progress` shows a bar on standard error while fetching.
 
     Raises LocalNeo4jError, one sentence for the terminal, when it can't be fetched or started.
     """
