@@ -86,5 +86,5 @@ class Loaders:
             async def load(keys: list[str]) -> list[Any]:
                 return list(await batch(keys))
 
-            loader = self._made[path] = DataLoader(load, max_batch_size=1_000)
+            loader = self._made[path] = DataLoader(load)
         return loader
