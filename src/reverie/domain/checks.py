@@ -44,8 +44,14 @@ class Checks:
     def name(self, value: str, path: Path, most: int = policy.NAME_MOST) -> str:
         """A name, its outer blanks cut and inner ones collapsed."""
         shown = display_name(value)
-        if not normal_form(shown):
+        form = normal_form(shown)
+        if not form:
             self.bad("must not be empty or blank", path)
+        elif len(shown) <= most and len(form.encode()) > policy.FORM_MOST:
+            # some characters stand for a whole phrase
+            self.refuse(
+                TooLarge(f"has {len(form.encode())} bytes in its normal form, {policy.FORM_MOST} at most", path)
+            )
         return self.short(shown, path, most)
 
     def label(self, value: str | None, path: Path, most: int = policy.NAME_MOST) -> str | None:

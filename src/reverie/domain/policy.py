@@ -8,6 +8,8 @@ TITLE_MOST = 500
 """Characters of a conversation's title."""
 PHRASE_MOST = 1_000
 """Characters of each part of a fact."""
+FORM_MOST = 6_000
+"""Bytes of a name, title or part of a fact in its normal form, as UTF-8: a key of a range index has 8 KB at most."""
 METADATA_MOST = 100_000
 """Bytes of a memory's metadata, as JSON."""
 METADATA_DEPTH = 64
