@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reverie.api.context import Context
-from reverie.domain.facts import FactFilter
+from reverie.domain.facts import FactFilter, check_fact_filter
 from reverie.domain.memories import MemoryFilter, MemoryOrder, check_memory_filter
 from reverie.domain.pages import Page, PageArgs, span
 from reverie.domain.topics import NameOrder
@@ -111,7 +111,7 @@ async def entities_named(
 
 
 async def facts(context: Context, wanted: FactFilter, args: PageArgs) -> Connected:
-    return await listed(context, listings.facts(wanted), args)
+    return await listed(context, listings.facts(check_fact_filter(wanted)), args)
 
 
 async def communities(context: Context, algorithm: str | None, args: PageArgs) -> Connected:

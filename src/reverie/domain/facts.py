@@ -80,6 +80,15 @@ def check_fact_batch(batch: FactBatch) -> FactBatch:
     return FactBatch(fact, batch.memory_ids, batch.about_entity_ids)
 
 
+def check_fact_filter(wanted: FactFilter) -> FactFilter:
+    """The filter itself; Refusals when a value can't be."""
+    checks = Checks()
+    if wanted.min_confidence is not None:
+        checks.unit(wanted.min_confidence, ("minConfidence",))
+    checks.done()
+    return wanted
+
+
 def check_fact_change(change: FactChange) -> FactChange:
     """The change with its parts trimmed; Refusals when it can't be made."""
     checks = Checks()
