@@ -1,4 +1,4 @@
-"""A tenant with many memories, written once for the session: what plans, complete searches and isolation are tried on."""
+"""A tenant with many memories, written once for the session: plans, complete searches and isolation are tried on it."""
 
 import random
 from dataclasses import dataclass
@@ -16,12 +16,24 @@ from reverie.graph.schema import await_words
 from reverie.graph.writes import Write
 from reverie.resources import Resources
 
-MEMORIES, TOPICS, ENTITIES, CONVERSATIONS = 20_000, 200, 500, 50
+MEMORIES, TOPICS, ENTITIES, CONVERSATIONS, COMMUNITIES = 20_000, 200, 500, 50, 20
 BATCH = 2_000
 MARK = "crowdmark"
 """A word in every text of the crowd's, and in no other tenant's."""
 COMMON = "harbour"
 """A word that the crowd's memories share with other tenants'."""
+
+CREATE_COMMUNITIES = """
+MATCH (t:Topic) WHERE t.tenant = $t AND t.form >= '' AND t.id > ''
+WITH t ORDER BY t.id WITH collect(t) AS topics
+UNWIND range(0, size($ids) - 1) AS place
+CREATE (c:Community:Node {id: $ids[place], tenant: $t, name: $mark + ' group ' + place, form: $mark + ' group ' + place,
+  algorithm: 'LEIDEN', size: size(topics) / size($ids)})
+WITH topics, place, c
+FOREACH (n IN range(0, size(topics) - 1) | FOREACH (t IN CASE WHEN n % size($ids) = place THEN [topics[n]] ELSE [] END |
+  CREATE (t)-[:BELONGS_TO]->(c)))
+"""
+"""Communities have no writer yet."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +50,7 @@ async def fill_crowd(resources: Resources) -> Crowd:
     number = await resources.tenant_number(tenant)
     assert resources.embedder is not None
     dimensions = resources.embedder.dimensions
-    chance = random.Random(20_000)
+    chance = random.Random(20_000)  # noqa: S311 - no secret
 
     def write(field: str, draft: object, weight: int) -> Write:
         return Write(tenant, number, field, draft, now_ms(), None, weight)
@@ -61,6 +73,8 @@ async def fill_crowd(resources: Resources) -> Crowd:
         )
         one = [write("createMemories", batch, BATCH)]
         await resources.graph.transact(lambda transaction, one=one: memories.create_memories(transaction, one))  # type: ignore[misc]  # mypy can't infer a lambda's default
+    community_ids = [new_id() for _ in range(COMMUNITIES)]
+    await resources.graph.execute(CREATE_COMMUNITIES, t=tenant, ids=community_ids, mark=MARK)
     await await_words(resources.graph)
     return Crowd(tenant, ids)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.domain.names import display_name, normal_form
+from reverie.domain.names import display_name, normal_form, part_form
 
 
 @pytest.mark.parametrize(
@@ -71,3 +71,24 @@ def test_forms_rest(name: str) -> None:
     assert form == " ".join(form.split())
     assert normalize("NFKC", form) == form
     assert normal_form(form.casefold()) == form
+
+
+@pytest.mark.parametrize(
+    ("part", "form"),
+    [
+        ("NEW", "new"),
+        ("new ", "new "),
+        ("new\u3000\t", "new "),
+        (" York", " york"),
+        ("\uff2e\uff45\uff57", "new"),  # full width
+        ("", ""),
+        (" \n", ""),
+    ],
+)
+def test_part_of_a_name(part: str, form: str) -> None:
+    assert part_form(part) == form
+
+
+@given(st.text())
+def test_a_name_begins_with_itself(name: str) -> None:
+    assert normal_form(name) == part_form(name.strip()) == part_form(name).strip()

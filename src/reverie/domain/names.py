@@ -8,6 +8,17 @@ def display_name(name: str) -> str:
     return " ".join(name.split())
 
 
+def part_form(part: str) -> str:
+    """The form of a part of a name: as `normal_form`, but blanks at its ends count, each run as one.
+
+    "new " begins "New York" and doesn't begin "Newton".
+    """
+    form = normal_form(part)
+    ends = normalize("NFKC", part)
+    before, after = ends[:1].isspace(), ends[-1:].isspace()
+    return f"{' ' * before}{form}{' ' * after}" if form else ""
+
+
 def normal_form(name: str) -> str:
     """The form under which two names are the same: NFKC, casefold, inner blanks collapsed, stripped.
 

@@ -10,6 +10,7 @@ from reverie.domain.names import normal_form
 from reverie.domain.text import index_text
 from reverie.domain.unset import given
 from reverie.errors import NotFound, Refusal, Refusals
+from reverie.graph.filters import visible
 from reverie.graph.names import owners_by_form
 from reverie.graph.store import Raced, Transaction
 from reverie.graph.writes import Outcome, Write
@@ -147,8 +148,8 @@ async def _create_fact(transaction: Transaction, write: Write) -> Outcome:
     return {"fact": row.id}
 
 
-LOCK_FACT = """
-MATCH (f:Fact&Node {id: $id}) WHERE f.tenant = $t SET f.lockedAt = $now
+LOCK_FACT = f"""
+MATCH (f:Fact&Node {{id: $id}}) WHERE {visible("Fact", "f")} SET f.lockedAt = $now
 RETURN [f.subject, f.predicate, f.object, f.confidence, [(f)-[r:ABOUT]->(e:Entity) WHERE r.byCaller | e.id]]
 """
 SET_FACT = """
@@ -179,8 +180,8 @@ async def _update_fact(transaction: Transaction, write: Write) -> Outcome:
     return {"fact": change.id}
 
 
-DELETE_FACT = """
-MATCH (f:Fact&Node {id: $id}) WHERE f.tenant = $t WITH f, f.id AS id DETACH DELETE f RETURN id
+DELETE_FACT = f"""
+MATCH (f:Fact&Node {{id: $id}}) WHERE {visible("Fact", "f")} WITH f, f.id AS id DETACH DELETE f RETURN id
 """
 
 
@@ -188,6 +189,6 @@ async def delete_facts(transaction: Transaction, writes: Sequence[Write]) -> lis
     """Deletes facts (drafts: ids); outcome: `deletedId`."""
     outcomes: list[Outcome] = []
     for write in writes:
-        found = await transaction.run(DELETE_FACT, id=write.draft, t=write.tenant)
+        found = await transaction.run(DELETE_FACT, id=write.draft, t=write.tenant, now=write.now)
         outcomes.append(Refusals([NotFound("no fact has this id", ("id",))]) if found is None else {"deletedId": found})
     return outcomes

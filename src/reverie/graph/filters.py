@@ -10,14 +10,37 @@ from reverie.domain.facts import FactFilter
 from reverie.domain.memories import MemoryFilter
 from reverie.domain.names import normal_form
 
-VISIBLE = "{x}.tenant = $t AND {x}.expiresAt > $now"
-"""A memory of the tenant that has not expired."""
+_OWN = "{x}.tenant = $t"
+_LIVING = "{x}.expiresAt > $now"
+_SOURCED = (
+    "(NOT EXISTS {{ ({x})-[:EXTRACTED_FROM]->(old:Memory) WHERE old.expiresAt <= $now }} "
+    "OR EXISTS {{ ({x})-[:EXTRACTED_FROM]->(source:Memory) WHERE source.expiresAt > $now }})"
+)
+"""A fact goes with its last source."""
+SOME_EXPIRED = "EXISTS { MATCH (gone:Memory) WHERE gone.tenant = $t AND gone.expiresAt <= $now }"
+"""Whether the tenant has expired memories that wait to be erased: seldom, and then what hangs on them is looked at."""
+
+
+def visible(label: str, x: str) -> str:
+    """The predicate that a node `x` of this label is the tenant's, and has not expired."""
+    parts = {"Memory": (_OWN, _LIVING), "Fact": (_OWN, _SOURCED)}.get(label, (_OWN,))
+    return " AND ".join(parts).format(x=x)
+
+
+def visible_if_some(label: str, x: str) -> str:
+    """As `visible`, where the variable `some` holds SOME_EXPIRED: cheaper for facts."""
+    return f"{_OWN} AND (NOT some OR {_SOURCED})".format(x=x) if label == "Fact" else visible(label, x)
+
+
+def visible_any(x: str) -> str:
+    """As `visible`, for a node of any label."""
+    return f"{_OWN} AND coalesce({_LIVING}, true) AND (NOT {{x}}:Fact OR {_SOURCED})".format(x=x)
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Predicates over the alias x, with their parameters. `start` names the nodes to come from, where that is cheaper
-    than reading the tenant's whole list; its own predicate is then not among the others."""
+    """Predicates over the alias x, with their parameters. `start` matches the nodes to come from, where that is cheaper
+    than reading the tenant's whole list; the predicates hold all the same."""
 
     predicates: tuple[str, ...] = ()
     parameters: tuple[tuple[str, Any], ...] = ()
@@ -45,10 +68,14 @@ _EDGES: dict[str, str] = {
     "topic_ids": "EXISTS { (x)-[:HAS_TOPIC]->(ft:Topic) WHERE ft.tenant = $t AND ft.id IN $f_topic_ids }",
     "entity_ids": "EXISTS { (x)-[:MENTIONS]->(fe:Entity) WHERE fe.tenant = $t AND fe.id IN $f_entity_ids }",
 }
+_FACT_STARTS: dict[str, str] = {
+    "subject": "MATCH (x:Fact {tenant: $t, subjectForm: $f_subject})",
+    "object": "MATCH (x:Fact {tenant: $t, objectForm: $f_object})",
+}
 _STARTS: dict[str, str] = {
     "conversation_id": "MATCH (s:Conversation&Node {id: $f_conversation_id, tenant: $t})<-[:BELONGS_TO]-(x:Memory)",
-    "topic_ids": "MATCH (s:Topic&Node WHERE s.id IN $f_topic_ids AND s.tenant = $t)<-[:HAS_TOPIC]-(x:Memory) WITH DISTINCT x",
-    "entity_ids": "MATCH (s:Entity&Node WHERE s.id IN $f_entity_ids AND s.tenant = $t)<-[:MENTIONS]-(x:Memory) WITH DISTINCT x",
+    "topic_ids": "MATCH (s:Topic&Node WHERE s.id IN $f_topic_ids AND s.tenant = $t)<-[:HAS_TOPIC]-(x:Memory)",
+    "entity_ids": "MATCH (s:Entity&Node WHERE s.id IN $f_entity_ids AND s.tenant = $t)<-[:MENTIONS]-(x:Memory)",
     "subject_id": "MATCH (x:Memory {tenant: $t, subjectId: $f_subject_id})",
 }
 
@@ -81,13 +108,14 @@ def entity_where(type_: str | None) -> Where:
 def fact_where(wanted: FactFilter) -> Where:
     """The predicates of a fact filter, over x."""
     parts: list[tuple[str, str, Any]] = []
+    start = next((text for name, text in _FACT_STARTS.items() if getattr(wanted, name) is not None), None)
     for name in ("subject", "predicate", "object"):
         value = getattr(wanted, name)
         if value is not None:
             parts.append((f"x.{name}Form = $f_{name}", f"f_{name}", normal_form(value)))
     if wanted.min_confidence is not None:
         parts.append(("x.confidence >= $f_min_confidence", "f_min_confidence", wanted.min_confidence))
-    return Where(tuple(part[0] for part in parts), tuple(part[1:] for part in parts))
+    return Where(tuple(part[0] for part in parts), tuple(part[1:] for part in parts), start)
 
 
 def _plain(value: object) -> object:

@@ -1,16 +1,16 @@
 """The tenant's lists, one per label: keyset pages read from the index that keeps their order."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from reverie.domain.facts import FactFilter
 from reverie.domain.memories import MemoryFilter, MemoryOrder
-from reverie.domain.names import normal_form
+from reverie.domain.names import part_form
 from reverie.domain.pages import Page, PageArgs, span
 from reverie.domain.topics import NameOrder, NameOrderField
-from reverie.graph.filters import NOTHING, VISIBLE, Where, entity_where, fact_where, memory_where
+from reverie.graph.filters import NOTHING, SOME_EXPIRED, Where, entity_where, fact_where, memory_where, visible
 from reverie.graph.records import COMMUNITY, CONVERSATION, ENTITY, FACT, MEMORY, TOPIC, Label
 from reverie.graph.relations import BY_NAME, NEWEST, Order, SortKey, bounds, memory_order, order_by, page_of
 from reverie.graph.store import Graph
@@ -24,11 +24,25 @@ LOWEST: dict[str, str] = {
 }
 """Below every value of the property: a range that lets the index serve the order."""
 BY_COUNT_ALIAS = "memories"
-_COUNTED = {
-    "Topic": "COUNT { (x)<-[:HAS_TOPIC]-() }",
-    "Entity": "COUNT { (x)<-[:MENTIONS]-() }",
-    "Conversation": "COUNT { (x)<-[:BELONGS_TO]-() }",
+_COUNTED_BY: dict[str, str] = {
+    "Memory": "createdAt",
+    "Conversation": "form",
+    "Topic": "form",
+    "Entity": "form",
+    "Fact": "createdAt",
+    "Community": "form",
 }
+"""The column in whose index the members of a label are counted."""
+_FROM_MEMORIES = {"Topic": "HAS_TOPIC", "Entity": "MENTIONS", "Conversation": "BELONGS_TO"}
+
+
+def _counted(label: Label) -> str:
+    """How many memories x has: the degree that Neo4j keeps, unless some expired memory waits to be erased."""
+    relationship = _FROM_MEMORIES[label.name]
+    return (
+        f"CASE WHEN some THEN COUNT {{ (x)<-[:{relationship}]-(m:Memory) WHERE m.expiresAt > $now }} "
+        f"ELSE COUNT {{ (x)<-[:{relationship}]-() }} END"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +70,7 @@ def conversations(title_contains: str | None, order: NameOrder | None) -> Listin
     where = (
         NOTHING
         if title_contains is None
-        else Where(("x.form CONTAINS $f_part",), (("f_part", normal_form(title_contains)),))
+        else Where(("x.form CONTAINS $f_part",), (("f_part", part_form(title_contains)),))
     )
     return Listing(CONVERSATION, named_order(order or NameOrder(NameOrderField.UPDATED_AT, True)), where)
 
@@ -89,39 +103,61 @@ def named_order(order: NameOrder | None) -> Order:
 
 
 def _starting(prefix: str | None) -> Where:
-    return NOTHING if prefix is None else Where(("x.form STARTS WITH $f_prefix",), (("f_prefix", normal_form(prefix)),))
+    return (
+        NOTHING
+        if prefix is None
+        else Where(("x.form STARTS WITH $f_prefix",), (("f_prefix", part_form(prefix.lstrip())),))
+    )
 
 
-def _source(listing: Listing, *, after: bool, before: bool, backward: bool) -> str:
-    """MATCH and WHERE up to the members of the list that lie between the bounds, in a form the index serves."""
-    label, keys = listing.label.name, listing.order.keys
-    visible = VISIBLE.format(x="x") if listing.label is MEMORY else "x.tenant = $t"
-    limits = bounds(listing.order, after=after, before=before)
-    if keys[0].expression == BY_COUNT_ALIAS:
-        predicates = " AND ".join((visible, *listing.where.predicates))
-        counted = f"MATCH (x:{label}) WHERE {predicates} WITH x, {_COUNTED[label]} AS {BY_COUNT_ALIAS}"
-        return f"{counted} WHERE {' AND '.join(limits)}" if limits else counted
-    if listing.where.start is not None:
-        predicates = " AND ".join((visible, *listing.where.predicates, *limits))
-        return (
-            f"{listing.where.start} WHERE {predicates}"
-            if "WITH DISTINCT" in listing.where.start
-            else f"{listing.where.start} WITH x WHERE {predicates}"
-        )
-    column = keys[0].expression.removeprefix("x.")
-    ranges = [f"{keys[0].expression} >= {LOWEST[column]}"]
+def _indexed(listing: Listing, column: str, ranges: Sequence[str] = ()) -> str:
+    """MATCH and WHERE of a list's members, in the order of the index of one column.
+
+    The index holds nodes that have all of its properties: only predicates over each of them let it be used.
+    """
+    label = listing.label.name
+    predicates = (
+        visible(label, "x"),
+        f"x.{column} >= {LOWEST[column]}",
+        *ranges,
+        "x.id > $lowest",
+        *listing.where.predicates,
+    )
+    # memories keep several orders, so the planner is told which index; other labels have one for each order
+    return f"MATCH (x:{label}) USING INDEX x:{label}(tenant, {column}, id) WHERE {' AND '.join(predicates)}"
+
+
+def _from_start(listing: Listing, limits: Sequence[str] = ()) -> str:
+    """MATCH and WHERE of a list's members, from where its filter starts."""
+    predicates = " AND ".join((visible(listing.label.name, "x"), *listing.where.predicates, *limits))
+    return f"{listing.where.start} WITH DISTINCT x WHERE {predicates}"
+
+
+def _between(order: Order, *, after: bool, before: bool) -> Iterator[str]:
+    """The predicates of a span between two keys, in a form that lets an index serve them.
+
+    The whole bound as one OR would keep the index from being used: first the range, then what it leaves.
+    """
+    first, second = order.keys
     for given, name, against in ((after, "after", False), (before, "before", True)):
         if given:
-            # the whole bound as OR would keep the index from being used: first the range, then what it leaves
-            sign = "<" if keys[0].descending != against else ">"
-            ranges.append(
-                f"{keys[0].expression} {sign}= ${name}[0] AND ({keys[0].expression} {sign} ${name}[0] OR {keys[1].expression} {sign} ${name}[1])"
+            sign = "<" if first.descending != against else ">"
+            yield (
+                f"{first.expression} {sign}= ${name}[0] AND "
+                f"({first.expression} {sign} ${name}[0] OR {second.expression} {sign} ${name}[1])"
             )
-    # memories keep several orders, so the planner is told which index; other labels have one for each order
-    hint = f" USING INDEX x:{label}(tenant, {column}, id)"
-    return (
-        f"MATCH (x:{label}){hint} WHERE {' AND '.join((visible, *ranges, 'x.id > $lowest', *listing.where.predicates))}"
-    )
+
+
+def _source(listing: Listing, *, after: bool, before: bool) -> str:
+    """MATCH and WHERE up to the members of the list that lie between the bounds."""
+    limits = bounds(listing.order, after=after, before=before)
+    by = listing.order.keys[0].expression
+    if by == BY_COUNT_ALIAS:
+        counted = f"WITH {SOME_EXPIRED} AS some {_indexed(listing, 'form')} WITH x, {_counted(listing.label)} AS {by}"
+        return f"{counted} WHERE {' AND '.join(limits)}" if limits else counted
+    if listing.where.start is not None:
+        return _from_start(listing, limits)
+    return _indexed(listing, by.removeprefix("x."), tuple(_between(listing.order, after=after, before=before)))
 
 
 @lru_cache(maxsize=4096)
@@ -131,7 +167,7 @@ def list_statement(listing: Listing, after: bool, before: bool, backward: bool) 
     leading = "x.tenant DESC, " if keys[0].descending != backward else "x.tenant, "
     by_index = listing.where.start is None and keys[0].expression != BY_COUNT_ALIAS
     return (
-        f"{_source(listing, after=after, before=before, backward=backward)} "
+        f"{_source(listing, after=after, before=before)} "
         f"WITH * ORDER BY {leading if by_index else ''}{order_by(keys, backward=backward)} LIMIT $limit "
         f"RETURN collect([{listing.label.row('x')}, [{', '.join(key.expression for key in keys)}]])"
     )
@@ -140,9 +176,8 @@ def list_statement(listing: Listing, after: bool, before: bool, backward: bool) 
 @lru_cache(maxsize=4096)
 def size_statement(listing: Listing) -> str:
     """How many members a list has."""
-    visible = VISIBLE.format(x="x") if listing.label is MEMORY else "x.tenant = $t"
-    source = listing.where.start or f"MATCH (x:{listing.label.name})"
-    return f"{source} WITH x WHERE {' AND '.join((visible, *listing.where.predicates))} RETURN count(x)"
+    start = listing.where.start
+    return f"{_indexed(listing, _COUNTED_BY[listing.label.name]) if start is None else _from_start(listing)} RETURN count(x)"
 
 
 async def page(graph: Graph, tenant: str, listing: Listing, args: PageArgs, *, now: int) -> Page[Any]:
@@ -153,10 +188,10 @@ async def page(graph: Graph, tenant: str, listing: Listing, args: PageArgs, *, n
         list_statement(shape, wanted.after is not None, wanted.before is not None, wanted.backward),
         t=tenant,
         now=now,
+        lowest="",
         limit=wanted.limit + 1,
         after=wanted.after,
         before=wanted.before,
-        lowest="",
         **listing.where.values(),
     )
     return page_of(tenant, listing.scope, wanted, list(found), lambda row: listing.label.value(row[0]))
@@ -165,4 +200,4 @@ async def page(graph: Graph, tenant: str, listing: Listing, args: PageArgs, *, n
 async def size(graph: Graph, tenant: str, listing: Listing, *, now: int) -> int:
     """How many members a list has. One statement."""
     shape = Listing(listing.label, listing.order, Where(listing.where.predicates, (), listing.where.start))
-    return int(await graph.read(size_statement(shape), t=tenant, now=now, **listing.where.values()))
+    return int(await graph.read(size_statement(shape), t=tenant, now=now, lowest="", **listing.where.values()))

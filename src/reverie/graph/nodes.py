@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+from reverie.graph.filters import visible_any
 from reverie.graph.records import any_row, any_value
 from reverie.graph.store import Graph
 
 NODES_BY_ID = f"""
 UNWIND range(0, size($ids) - 1) AS place MATCH (n:Node {{id: $ids[place]}})
-WHERE n.tenant = $t AND coalesce(n.expiresAt > $now, true)
+WHERE {visible_any("n")}
 RETURN collect([place, {any_row("n")}])
 """
 

@@ -13,7 +13,7 @@ from reverie.domain.entities import RelatedEntity
 from reverie.domain.memories import MemoryOrder, MemoryOrderField, RelatedMemory
 from reverie.domain.pages import Key, Page, Span
 from reverie.domain.topics import RelatedTopic
-from reverie.graph.filters import NOTHING, VISIBLE, Where
+from reverie.graph.filters import NOTHING, SOME_EXPIRED, Where, visible_if_some
 from reverie.graph.records import COMMUNITY, CONVERSATION, ENTITY, FACT, MEMORY, TOPIC, Label
 from reverie.graph.store import Graph
 
@@ -66,8 +66,8 @@ class Relation:
         return f"{self.owner.name}.{self.name}"
 
     def match(self) -> str:
-        """The pattern from n to x, every memory on the way visible."""
-        text, visible = "(n)", []
+        """The pattern from n to x, everything on the way visible."""
+        text, predicates = "(n)", []
         for place, step in enumerate(self.steps):
             last = place == len(self.steps) - 1
             alias = "x" if last else f"v{place}"
@@ -75,8 +75,19 @@ class Relation:
                 _ARROWS[step.direction].format(f"{'r' if last else ''}:{step.relationship}")
                 + f"({alias}:{step.to.name})"
             )
-            visible.append(VISIBLE.format(x=alias) if step.to is MEMORY else f"{alias}.tenant = $t")
-        return f"MATCH {text} WHERE {' AND '.join(visible)}"
+            predicates.append(visible_if_some(step.to.name, alias))
+        return f"MATCH {text} WHERE {' AND '.join(predicates)}"
+
+    @property
+    def parents(self) -> str:
+        """The parents in `$ids`, each with its place."""
+        some = f"WITH {SOME_EXPIRED} AS some " if self.target is FACT else ""
+        return f"{some}UNWIND range(0, size($ids) - 1) AS place MATCH (n:Node {{id: $ids[place]}}) WHERE n.tenant = $t"
+
+    @property
+    def seen(self) -> str:
+        """The variables that a subquery for one parent needs."""
+        return "n, some" if self.target is FACT else "n"
 
     @property
     def many_ways(self) -> bool:
@@ -196,8 +207,7 @@ def page_statement(
     keys = ", ".join(key.expression for key in order.keys)
     edge = ", ".join(relation.edge)
     return (
-        "UNWIND range(0, size($ids) - 1) AS place MATCH (n:Node {id: $ids[place]}) WHERE n.tenant = $t "
-        f"CALL (n) {{ {where}{distinct}{bounded} "
+        f"{relation.parents} CALL ({relation.seen}) {{ {where}{distinct}{bounded} "
         f"WITH * ORDER BY {order_by(order.keys, backward=backward)} LIMIT $limit "
         f"RETURN collect([{relation.target.row('x')}, [{keys}], [{edge}]]) AS page }} "
         "RETURN collect([place, page])"
@@ -208,10 +218,7 @@ def page_statement(
 def count_statement(relation: Relation, predicates: tuple[str, ...]) -> str:
     """How many members a relation has for every parent in `$ids`: [[place, count], …]."""
     where = " AND ".join((relation.match(), *predicates))
-    return (
-        "UNWIND range(0, size($ids) - 1) AS place MATCH (n:Node {id: $ids[place]}) WHERE n.tenant = $t "
-        f"RETURN collect([place, COUNT {{ {where} RETURN {'DISTINCT x' if relation.many_ways else 'x'} }}])"
-    )
+    return f"{relation.parents} RETURN collect([place, COUNT {{ {where} RETURN {'DISTINCT x' if relation.many_ways else 'x'} }}])"
 
 
 @lru_cache(maxsize=256)
@@ -219,8 +226,7 @@ def one_statement(relation: Relation, predicates: tuple[str, ...] = ()) -> str:
     """The one member of a relation for every parent in `$ids`: [[place, row], …]."""
     where = " AND ".join((relation.match(), *predicates))
     return (
-        "UNWIND range(0, size($ids) - 1) AS place MATCH (n:Node {id: $ids[place]}) WHERE n.tenant = $t "
-        f"CALL (n) {{ {where} RETURN {relation.target.row('x')} AS row ORDER BY x.id LIMIT 1 }} "
+        f"{relation.parents} CALL ({relation.seen}) {{ {where} RETURN {relation.target.row('x')} AS row ORDER BY x.id LIMIT 1 }} "
         "RETURN collect([place, row])"
     )
 

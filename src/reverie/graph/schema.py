@@ -56,6 +56,7 @@ _INDEXES = (
         for label, columns in _ORDERS.items()
         for column in columns
     ),
+    "CREATE INDEX memory_expiry IF NOT EXISTS FOR (n:Memory) ON (n.tenant, n.expiresAt)",
     "CREATE INDEX memory_subject IF NOT EXISTS FOR (n:Memory) ON (n.tenant, n.subjectId)",
     "CREATE INDEX fact_subject IF NOT EXISTS FOR (n:Fact) ON (n.tenant, n.subjectForm)",
     "CREATE INDEX fact_object IF NOT EXISTS FOR (n:Fact) ON (n.tenant, n.objectForm)",
@@ -85,6 +86,11 @@ def vector_index(label: str, dimensions: int) -> str:
         f"OPTIONS {{indexConfig: {{`vector.dimensions`: {dimensions}, `vector.similarity_function`: 'cosine', "
         "`vector.quantization.type`: 'NONE'}}"
     )
+
+
+def no_vector_index(label: str) -> str:
+    """The statement that takes a label's vector index away."""
+    return f"DROP INDEX {label.lower()}_embedding IF EXISTS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +184,7 @@ async def forget_embedder(graph: Graph) -> None:
 async def drop_vector_indexes(graph: Graph) -> None:
     """Takes the vector indexes away."""
     for label in VECTOR_LABELS:
-        await _patiently(graph, f"DROP INDEX {label.lower()}_embedding IF EXISTS")
+        await _patiently(graph, no_vector_index(label))
 
 
 async def await_words(graph: Graph) -> None:

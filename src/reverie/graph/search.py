@@ -9,7 +9,7 @@ from reverie.domain import policy
 from reverie.domain.memories import MemoryFilter
 from reverie.domain.search import VECTOR_KINDS, Candidates, SearchKind
 from reverie.domain.text import keyword_query
-from reverie.graph.filters import index_can_decide, memory_where
+from reverie.graph.filters import index_can_decide, memory_where, visible, visible_any
 from reverie.graph.records import any_row, any_value
 from reverie.graph.store import Graph
 
@@ -42,9 +42,9 @@ def _semantic(kind: SearchKind, arms: Arms) -> str:
     label, _ = _KINDS[kind]
     if kind is SearchKind.MEMORY and arms.exact_start is not None:
         # edges can't be looked up inside the index: what they lead to is compared one by one
-        predicates = " AND ".join(("x.tenant = $t", "x.expiresAt > $now", "x.embedding IS NOT NULL", *arms.predicates))
+        predicates = " AND ".join((visible(label, "x"), "x.embedding IS NOT NULL", *arms.predicates))
         return (
-            f"{arms.exact_start} WITH x WHERE {predicates} "
+            f"{arms.exact_start} WITH DISTINCT x WHERE {predicates} "
             "RETURN x, vector.similarity.cosine(x.embedding, $vector) AS score ORDER BY score DESC LIMIT $depth"
         )
     inside = ["x.tenant = $t"]
@@ -58,7 +58,7 @@ def _semantic(kind: SearchKind, arms: Arms) -> str:
 
 def _kept(predicates: Sequence[str]) -> str:
     """From `raw`, what is visible and passes: its best, as rows [id, score, row]."""
-    passing = " AND ".join(("x.tenant = $t", "coalesce(x.expiresAt > $now, true)", *predicates))
+    passing = " AND ".join((visible_any("x"), *predicates))
     return (
         "WITH collect({x: x, score: score}) AS raw "
         f"CALL (raw) {{ UNWIND raw AS c WITH c.x AS x, c.score AS score WHERE {passing} "

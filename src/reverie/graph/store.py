@@ -36,6 +36,7 @@ T = TypeVar("T")
 log = logging.getLogger("reverie.graph")
 
 OLDEST_SERVER = (2026, 2)
+PING = "RETURN 1"
 _RACES = {"Neo.ClientError.Statement.EntityNotFound", "Neo.ClientError.Schema.ConstraintValidationFailed"}
 _CONNECTION_LOST = (ServiceUnavailable, SessionExpired, OSError, ssl.SSLError)
 _MOST_TRIES = 12
@@ -233,7 +234,7 @@ async def open_graph(
             server = await driver.get_server_info()
             if database:
                 async with driver.session(database=database, default_access_mode=READ_ACCESS) as session:
-                    await session.run("RETURN 1")
+                    await session.run(PING)
         except AuthError as error:
             raise ConfigurationError(
                 f"Neo4j at {uri} refuses the user or password (NEO4J_USERNAME, NEO4J_PASSWORD)"
