@@ -44,23 +44,23 @@ class Entity(Node):
         return isinstance(value, (domain.Entity, cls))
 
 
-async def _related_node(root: strawberry.Parent[PageEdge[domain.RelatedEntity]]) -> Any:
+def _related_node(root: strawberry.Parent[PageEdge[domain.RelatedEntity]]) -> Any:
     return root.node.entity
 
 
-async def _relation(root: strawberry.Parent[PageEdge[domain.RelatedEntity]]) -> str:
+def _relation(root: strawberry.Parent[PageEdge[domain.RelatedEntity]]) -> str:
     return root.node.relation
 
 
-async def _weight(root: strawberry.Parent[PageEdge[domain.RelatedEntity]]) -> float:
+def _weight(root: strawberry.Parent[PageEdge[domain.RelatedEntity]]) -> float:
     return root.node.weight
 
 
-async def _outgoing(root: strawberry.Parent[PageEdge[domain.RelatedEntity]]) -> bool:
+def _outgoing(root: strawberry.Parent[PageEdge[domain.RelatedEntity]]) -> bool:
     return root.node.outgoing
 
 
-async def _related_nodes(root: strawberry.Parent[Connection[Any]]) -> Any:
+def _related_nodes(root: strawberry.Parent[Connection[Any]]) -> Any:
     return [related_entity.entity for related_entity in root.nodes]
 
 

@@ -97,23 +97,23 @@ class SimilarMemory:
     memory: Memory = strawberry.field(description="The memory.")
 
 
-async def _related_node(root: strawberry.Parent[PageEdge[domain.RelatedMemory]]) -> Any:
+def _related_node(root: strawberry.Parent[PageEdge[domain.RelatedMemory]]) -> Any:
     return root.node.memory
 
 
-async def _relation(root: strawberry.Parent[PageEdge[domain.RelatedMemory]]) -> str:
+def _relation(root: strawberry.Parent[PageEdge[domain.RelatedMemory]]) -> str:
     return root.node.relation
 
 
-async def _weight(root: strawberry.Parent[PageEdge[domain.RelatedMemory]]) -> float:
+def _weight(root: strawberry.Parent[PageEdge[domain.RelatedMemory]]) -> float:
     return root.node.weight
 
 
-async def _outgoing(root: strawberry.Parent[PageEdge[domain.RelatedMemory]]) -> bool:
+def _outgoing(root: strawberry.Parent[PageEdge[domain.RelatedMemory]]) -> bool:
     return root.node.outgoing
 
 
-async def _related_nodes(root: strawberry.Parent[Connection[Any]]) -> Any:
+def _related_nodes(root: strawberry.Parent[Connection[Any]]) -> Any:
     return [related_memory.memory for related_memory in root.nodes]
 
 

@@ -18,23 +18,23 @@ SearchResult = Annotated[
 ]
 
 
-async def _score(root: strawberry.Parent[Hit]) -> float:
+def _score(root: strawberry.Parent[Hit]) -> float:
     return root.ranked.score
 
 
-async def _semantic_rank(root: strawberry.Parent[Hit]) -> int | None:
+def _semantic_rank(root: strawberry.Parent[Hit]) -> int | None:
     return root.ranked.semantic_rank
 
 
-async def _semantic_score(root: strawberry.Parent[Hit]) -> float | None:
+def _semantic_score(root: strawberry.Parent[Hit]) -> float | None:
     return root.ranked.semantic_score
 
 
-async def _keyword_rank(root: strawberry.Parent[Hit]) -> int | None:
+def _keyword_rank(root: strawberry.Parent[Hit]) -> int | None:
     return root.ranked.keyword_rank
 
 
-async def _keyword_score(root: strawberry.Parent[Hit]) -> float | None:
+def _keyword_score(root: strawberry.Parent[Hit]) -> float | None:
     return root.ranked.keyword_score
 
 

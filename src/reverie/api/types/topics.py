@@ -51,15 +51,15 @@ class Topic(Node):
         return isinstance(value, (domain.Topic, cls))
 
 
-async def _related_node(root: strawberry.Parent[PageEdge[domain.RelatedTopic]]) -> Any:
+def _related_node(root: strawberry.Parent[PageEdge[domain.RelatedTopic]]) -> Any:
     return root.node.topic
 
 
-async def _weight(root: strawberry.Parent[PageEdge[domain.RelatedTopic]]) -> float:
+def _weight(root: strawberry.Parent[PageEdge[domain.RelatedTopic]]) -> float:
     return root.node.weight
 
 
-async def _related_nodes(root: strawberry.Parent[Connection[Any]]) -> Any:
+def _related_nodes(root: strawberry.Parent[Connection[Any]]) -> Any:
     return [related_topic.topic for related_topic in root.nodes]
 
 
