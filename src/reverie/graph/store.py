@@ -220,7 +220,7 @@ async def open_graph(
             uri,
             auth=auth,
             connection_timeout=5,
-            connection_acquisition_timeout=min(10.0, time_limit),
+            connection_acquisition_timeout=time_limit,
             max_connection_pool_size=50,
             telemetry_disabled=True,
             # a label or property that nothing has yet is no news
