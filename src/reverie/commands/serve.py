@@ -12,7 +12,7 @@ import click
 import uvicorn
 import uvloop
 
-from reverie.commands.notices import listen_socket, say
+from reverie.commands.notices import embedder_sentence, listen_socket, say
 from reverie.resources import Resources, open_resources
 from reverie.services.embedding import embed_waiting
 from reverie.settings import Settings
@@ -108,11 +108,5 @@ def _announce(settings: Settings, port: int, resources: Resources) -> None:
     say(f"  Reverie is ready.  GraphiQL  {click.style(f'{where}/graphiql', bold=True)}")
     say(f"                     API       {where}/graphql")
     say("")
-    if resources.embedder is None:
-        say(f"  Search is by word only: {resources.embedder_note}")
-    elif resources.embedder.name.startswith("openai:"):
-        base = settings.openai_base_url or "OpenAI"
-        say(f"  Vectors come from {base}: the texts of memories, topics and searches are sent there.")
-    else:
-        say(f"  Vectors are made on this machine ({resources.embedder.name}); nothing leaves it.")
+    say(f"  {embedder_sentence(settings, resources)}")
     say("  Stop with Ctrl-C.")

@@ -10,7 +10,7 @@ Provider = Literal["openai", "local", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What makes the vectors, and, where that is nothing, the sentence that says why."""
+    """What makes the vectors, and, where that is nothing, why: the end of a sentence, without its full stop."""
 
     provider: Provider
     note: str | None = None
@@ -23,8 +23,8 @@ def choose_embedder(
 
     `recorded` is what made the store's vectors, None while nothing has; `empty` says that the store holds nothing that
     a vector could be made of. `names` gives what each provider would record; `no_local` says why the local model can't
-    run here, None if it can. Raises ConfigurationError for a wanted change of a store that is in use, with the command
-    that makes it.
+    run here, without a full stop, and is None if it can. Raises ConfigurationError for a wanted change of a store that
+    is in use, with the command that makes it.
     """
     if wanted == "none":
         return Choice("none", "REVERIE_EMBEDDER is none")

@@ -23,7 +23,7 @@ from reverie.errors import BadInput, ReverieError, Unauthenticated
 from reverie.web.assets import redirect_to_page, wants_page
 from reverie.web.auth import Callers
 
-_PLAIN = re.compile(r"[\w.:-]{1,100}")
+_PLAIN = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 _SHOWN = 20
 """Characters of a body that isn't JSON, shown from where it isn't."""
 
@@ -61,6 +61,10 @@ class GraphQLApp(GraphQL[Context, None]):
         tenant = self._callers.tenant(request.headers.get("authorization"))
         return Context(request.app.state.resources, tenant, request.state.request_id)
 
+    def should_render_graphql_ide(self, request: object) -> bool:
+        """Never: GraphiQL has a page of its own."""
+        return False
+
     def decode_json(self, data: str | bytes) -> object:
         try:
             decoded = orjson.loads(data)
@@ -71,6 +75,12 @@ class GraphQLApp(GraphQL[Context, None]):
         unfit = _unfit(decoded)
         if unfit is not None:
             raise BadInput(f"{'.'.join(map(str, unfit))}: holds a NUL, which no text may", unfit)
+        # a body, that is; what comes as a parameter in the URL is a part of one
+        if isinstance(data, bytes):
+            if not isinstance(decoded, dict):
+                raise BadInput("the request must be a JSON object, with the operation under `query`")
+            if not isinstance(decoded.get("operationName"), str | None):
+                raise BadInput("operationName: must be a text", ("operationName",))
         return decoded
 
     def encode_json(self, data: object) -> bytes:
