@@ -48,7 +48,7 @@ FRAGMENTS = {"_LIVING", "_OWN", "_RELATED", "_SOURCED", "SOME_EXPIRED"}
 COMPOSERS = {
     "count_statement",
     "list_statement",
-    "no_vector_index",
+    "no_index",
     "one_statement",
     "page_statement",
     "search_statement",
@@ -191,7 +191,7 @@ def test_what_may_go_by_label_is_there() -> None:
 
 @pytest.mark.parametrize("label", schema.VECTOR_LABELS)
 async def test_a_vector_index_is_planned(explain: Explain, label: str) -> None:
-    for text in (schema.vector_index(label, 384), schema.no_vector_index(label)):
+    for text in (schema.vector_index(label, 384), schema.no_index(f"{label.lower()}_embedding")):
         assert (await explain(text)).kind == "s"
 
 

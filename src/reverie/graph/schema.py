@@ -88,9 +88,9 @@ def vector_index(label: str, dimensions: int) -> str:
     )
 
 
-def no_vector_index(label: str) -> str:
-    """The statement that takes a label's vector index away."""
-    return f"DROP INDEX {label.lower()}_embedding IF EXISTS"
+def no_index(name: str) -> str:
+    """The statement that takes an index away."""
+    return f"DROP INDEX {name} IF EXISTS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ async def forget_embedder(graph: Graph) -> None:
 async def drop_vector_indexes(graph: Graph) -> None:
     """Takes the vector indexes away."""
     for label in VECTOR_LABELS:
-        await _patiently(graph, no_vector_index(label))
+        await _patiently(graph, no_index(f"{label.lower()}_embedding"))
 
 
 async def await_words(graph: Graph) -> None:
@@ -221,4 +221,4 @@ async def _drop_remnant(graph: Graph, name: str) -> None:
     """Drops the index of a constraint whose making was cut off, which Neo4j neither finishes nor takes away."""
     if await graph.execute(FIND_REMNANT, name=name):
         with suppress(ClientError):
-            await graph.execute(f"DROP INDEX {name} IF EXISTS")
+            await graph.execute(no_index(name))
