@@ -14,7 +14,7 @@ from reverie.domain.pages import Edge, PageInfo, decode_cursor, encode_cursor
 from reverie.domain.ranking import Ranked, fuse
 from reverie.domain.search import SearchFilter, SearchMode, check_search, matched_text
 from reverie.domain.text import highlights, query_words
-from reverie.errors import BadInput, Unsupported
+from reverie.errors import BadInput, Unavailable, Unsupported
 from reverie.graph.search import candidates
 from reverie.resources import Resources
 from reverie.services.embedding import embed_query
@@ -64,7 +64,8 @@ async def search(
 ) -> Hits:
     """What serves the query best, of at most RANKING_MOST hits; `vector` is the query's, where it is known already.
 
-    Raises Refusals or BadInput for arguments that can't be, Unsupported for SEMANTIC without an embedder.
+    Raises Refusals or BadInput for arguments that can't be, Unsupported for SEMANTIC without an embedder, Unavailable
+    for SEMANTIC while the embedder fails.
     """
     wanted = wanted or SearchFilter()
     check_search(query, wanted)
@@ -76,6 +77,9 @@ async def search(
     start = 0 if after is None else _rank(tenant, scope, after)
     if vector is None and mode is not SearchMode.KEYWORD:
         vector = await embed_query(resources, query)
+        if vector is None and mode is SearchMode.SEMANTIC and query.strip():
+            # no hits at all would read as if there were nothing to find
+            raise Unavailable("the question could not be embedded, and mode is SEMANTIC: ask again, or by word")
     words = query_words(query)
     found = await candidates(
         resources.graph,
