@@ -118,13 +118,13 @@ class Api:
     client: httpx.AsyncClient
     tenant: str
 
-    async def raw(self, query: str, **variables: Any) -> dict[str, Any]:
+    async def raw(self, query: str, /, **variables: Any) -> dict[str, Any]:
         """The whole answer, whatever its status."""
         answer = await self.client.post("/graphql", json={"query": query, "variables": variables})
         found: dict[str, Any] = answer.json()
         return found
 
-    async def __call__(self, query: str, **variables: Any) -> dict[str, Any]:
+    async def __call__(self, query: str, /, **variables: Any) -> dict[str, Any]:
         """The data of an answer that must have no errors."""
         found = await self.raw(query, **variables)
         assert "errors" not in found, found
@@ -141,7 +141,7 @@ class Api:
         payload: dict[str, Any] = data[field]
         return payload
 
-    async def errors(self, query: str, **variables: Any) -> list[dict[str, Any]]:
+    async def errors(self, query: str, /, **variables: Any) -> list[dict[str, Any]]:
         """The errors of an answer that must have some."""
         found = await self.raw(query, **variables)
         assert found.get("errors"), found
