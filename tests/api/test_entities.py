@@ -406,3 +406,21 @@ async def test_32_that_relate_the_same_two_at_once_draw_one_edge(
     )
 
     assert (await counted(resources.graph, api.tenant))["RELATED_TO"] == 1
+
+
+async def test_names_given_and_taken_at_once_agree_with_the_aliases(
+    api: Api, second_server: Api, resources: Resources
+) -> None:
+    for round_ in range(5):
+        entity = await made(api, f"Ann {round_}")
+
+        await asyncio.gather(
+            changed(api, entity, aliases=[f"first {round_}"]),
+            changed(second_server, entity, aliases=[f"second {round_}"]),
+        )
+
+        (alias,) = (await api(WITH_EDGES, id=entity))["entity"]["aliases"]
+        for name in (f"first {round_}", f"second {round_}"):
+            assert await led_to(api, name) == (entity if name == alias else None)
+        await api.mutate("deleteEntity", "DeleteEntityInput", "deletedId", {"id": entity})
+        assert await counted(resources.graph, api.tenant) == {}

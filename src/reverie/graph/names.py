@@ -286,6 +286,8 @@ async def give(transaction: Transaction, keys: Sequence[NameKey], owner: str) ->
 
 async def lock_names_of(transaction: Transaction, tenant: str, ids: Sequence[str]) -> dict[str, list[NameKey]]:
     """Locks all names that lead to some topics or entities, in order; by owner."""
+    await transaction.run(LOCK_NAMES_OF, ids=list(ids), t=tenant)
+    # whoever held one of these locks may have given the owner other names before letting go of it
     names: dict[str, list[NameKey]] = {}
     for key, owner in await transaction.run(LOCK_NAMES_OF, ids=list(ids), t=tenant):
         names.setdefault(owner, []).append(_name_key(key))
