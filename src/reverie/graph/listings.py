@@ -11,7 +11,7 @@ from reverie.domain.names import part_form
 from reverie.domain.pages import Page, PageArgs, span
 from reverie.domain.topics import NameOrder, NameOrderField
 from reverie.graph.filters import NOTHING, SOME_EXPIRED, Where, entity_where, fact_where, memory_where, visible
-from reverie.graph.records import COMMUNITY, CONVERSATION, ENTITY, FACT, MEMORY, TOPIC, Label
+from reverie.graph.records import COMMUNITY, CONVERSATION, ENTITY, FACT, MEMORY, TOPIC, Label, whole
 from reverie.graph.relations import BY_NAME, NEWEST, Order, SortKey, bounds, memory_order, order_by, page_of
 from reverie.graph.store import Graph
 
@@ -180,6 +180,7 @@ def size_statement(listing: Listing) -> str:
     return f"{_indexed(listing, _COUNTED_BY[listing.label.name]) if start is None else _from_start(listing)} RETURN count(x)"
 
 
+@whole
 async def page(graph: Graph, tenant: str, listing: Listing, args: PageArgs, *, now: int) -> Page[Any]:
     """One page of a list. One statement; BadInput for arguments that can't be."""
     wanted = span(args, tenant, listing.scope)

@@ -15,7 +15,7 @@ from reverie.domain.unset import given
 from reverie.errors import NotFound, Refusal, Refusals
 from reverie.graph.facts import FactRow, write_facts
 from reverie.graph.names import ENTITY, TOPIC, NamedRefs, Resolved, refuse_unknown, resolve
-from reverie.graph.records import MEMORY
+from reverie.graph.records import MEMORY, whole
 from reverie.graph.store import Graph, Raced, Transaction
 from reverie.graph.writes import Outcome, Write
 
@@ -332,6 +332,7 @@ RETURN collect([place, near])
 """
 
 
+@whole
 async def similar_by_memory(
     graph: Graph, tenant: str, first: int, least: float, ids: Sequence[str], *, now: int
 ) -> list[list[SimilarMemory] | None]:

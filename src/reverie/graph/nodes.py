@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from reverie.graph.filters import visible_any
-from reverie.graph.records import any_row, any_value
+from reverie.graph.records import any_row, any_value, whole
 from reverie.graph.store import Graph
 
 NODES_BY_ID = f"""
@@ -20,6 +20,7 @@ RETURN collect([place, n.embedding])
 """
 
 
+@whole
 async def nodes_by_id(graph: Graph, tenant: str, ids: Sequence[str], *, now: int) -> list[Any]:
     """The things with these ids, in order; None for one that isn't the tenant's. One statement."""
     found = dict(await graph.read(NODES_BY_ID, t=tenant, ids=list(ids), now=now))

@@ -1,8 +1,13 @@
-"""What each label keeps, as positional lists: the columns that reads return, and the values made of them."""
+"""What each label keeps, as positional lists: the columns that reads return, and the values made of them.
 
-from collections.abc import Callable
+A statement sees what others commit while it runs: of a node that is deleted meanwhile, what it has not read yet is null.
+A row that lacks what it must have is such a torn one, and the statement is run again: `whole`.
+"""
+
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import orjson
 
@@ -13,8 +18,27 @@ from reverie.domain.entities import Entity, EntityType
 from reverie.domain.facts import Fact
 from reverie.domain.memories import EnrichmentStatus, Memory, MemoryType
 from reverie.domain.topics import Topic
+from reverie.graph.store import Raced, unavailable
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Row = list[Any]
+_MOST_TRIES = 10
+
+
+def whole(read: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+    """Runs a read again whose answer has a torn row; Unavailable when that doesn't end."""
+
+    @wraps(read)
+    async def again(*args: P.args, **kwargs: P.kwargs) -> T:
+        for _ in range(_MOST_TRIES):
+            try:
+                return await read(*args, **kwargs)
+            except Raced as error:
+                raced = error
+        raise unavailable(raced) from raced
+
+    return again
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +47,20 @@ class Label:
 
     name: str
     columns: tuple[str, ...]
-    value: Callable[[Row], Any]
+    made: Callable[[Row], Any]
+    optional: frozenset[str] = frozenset()
 
     def row(self, alias: str) -> str:
         """The Cypher list of this label's columns."""
         return "[" + ", ".join(f"{alias}.{column}" for column in self.columns) + "]"
+
+    def value(self, row: Row) -> Any:
+        """The value of a row; Raced for a torn one."""
+        if None in row and not all(
+            column in self.optional for column, kept in zip(self.columns, row, strict=True) if kept is None
+        ):
+            raise Raced
+        return self.made(row)
 
 
 def _memory(row: Row) -> Memory:
@@ -84,6 +117,7 @@ MEMORY = Label(
         "enrichment",
     ),
     _memory,
+    frozenset({"subjectId", "agentId", "metadata", "eventTime"}),
 )
 CONVERSATION = Label("Conversation", ("id", "title", "threadId", "createdAt", "updatedAt"), _conversation)
 TOPIC = Label("Topic", ("id", "name"), _topic)
@@ -103,6 +137,8 @@ def any_row(alias: str) -> str:
     return f"CASE {cases} END"
 
 
-def any_value(row: Row) -> Any:
-    """The value of a row that `any_row` made."""
+def any_value(row: Row | None) -> Any:
+    """The value of a row that `any_row` made; Raced for a torn one."""
+    if row is None:
+        raise Raced
     return LABELS[row[0]].value(row[1:])

@@ -14,8 +14,8 @@ from reverie.domain.memories import MemoryOrder, MemoryOrderField, RelatedMemory
 from reverie.domain.pages import Key, Page, Span
 from reverie.domain.topics import RelatedTopic
 from reverie.graph.filters import NOTHING, SOME_EXPIRED, Where, visible_if_some
-from reverie.graph.records import COMMUNITY, CONVERSATION, ENTITY, FACT, MEMORY, TOPIC, Label
-from reverie.graph.store import Graph
+from reverie.graph.records import COMMUNITY, CONVERSATION, ENTITY, FACT, MEMORY, TOPIC, Label, whole
+from reverie.graph.store import Graph, Raced
 
 Direction = Literal["out", "in", "both"]
 _ARROWS: dict[Direction, str] = {"out": "-[{}]->", "in": "<-[{}]-", "both": "-[{}]-"}
@@ -231,6 +231,7 @@ def one_statement(relation: Relation, predicates: tuple[str, ...] = ()) -> str:
     )
 
 
+@whole
 async def pages(
     graph: Graph, tenant: str, relation: Relation, wanted: Wanted, ids: Sequence[str], *, now: int
 ) -> list[Page[Any]]:
@@ -257,11 +258,13 @@ async def pages(
 
 
 def page_of(tenant: str, scope: str, span: Span, rows: list[Any], value: Any) -> Page[Any]:
-    """The page made of at most limit + 1 rows [row, key, …] read from the end that was asked for."""
+    """The page made of at most limit + 1 rows [row, key, …] read from the end that was asked for; Raced for a torn one."""
     more = len(rows) > span.limit
     rows = rows[: span.limit]
     if span.backward:
         rows = rows[::-1]
+    if any(None in row[1] for row in rows):
+        raise Raced
     keys: list[Key] = [tuple(row[1]) for row in rows]
     return Page(
         tenant,
@@ -274,6 +277,8 @@ def page_of(tenant: str, scope: str, span: Span, rows: list[Any], value: Any) ->
 
 
 def _member(relation: Relation, row: list[Any]) -> Any:
+    if None in row[2]:
+        raise Raced
     value = relation.target.value(row[0])
     return value if relation.wrap is None else relation.wrap(value, row[2])
 
@@ -289,6 +294,7 @@ async def counts(
     return [by_place.get(place, 0) for place in range(len(ids))]
 
 
+@whole
 async def ones(graph: Graph, tenant: str, relation: Relation, ids: Sequence[str], *, now: int) -> list[Any]:
     """The one member of a relation for each parent, None where there is none. One statement."""
     found = await graph.read(one_statement(relation), t=tenant, now=now, ids=list(ids))
@@ -303,6 +309,7 @@ RETURN collect([place, [x.id, x.name, x.algorithm, x.size]])
 """
 
 
+@whole
 async def communities_by_topic(graph: Graph, tenant: str, algorithm: str, ids: Sequence[str]) -> list[Any]:
     """The community of each topic by one algorithm, None where there is none. One statement."""
     found = dict(await graph.read(COMMUNITIES_BY_TOPIC, t=tenant, ids=list(ids), algorithm=algorithm))

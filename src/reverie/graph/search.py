@@ -10,7 +10,7 @@ from reverie.domain.memories import MemoryFilter
 from reverie.domain.search import VECTOR_KINDS, Candidates, SearchKind
 from reverie.domain.text import keyword_query
 from reverie.graph.filters import index_can_decide, memory_where, visible, visible_any
-from reverie.graph.records import any_row, any_value
+from reverie.graph.records import any_row, any_value, whole
 from reverie.graph.store import Graph
 
 VECTOR_DEPTH = 200
@@ -86,6 +86,7 @@ def search_statement(arms: Arms) -> str:
     return f"{text}RETURN [near, vectors, matching, words]"
 
 
+@whole
 async def candidates(
     graph: Graph,
     tenant: str,

@@ -46,7 +46,7 @@ _GRACE = 5.0
 
 
 class Raced(Exception):
-    """What a transaction was about to connect went away meanwhile; it is run again."""
+    """What a transaction was about to connect, or a read to return, went away meanwhile; it is run again."""
 
 
 class Contended(Unavailable):
@@ -113,7 +113,8 @@ class Graph:
             except ClientError as error:
                 if timed_out(error) or isinstance(error, AuthError):
                     raise unavailable(error) from error
-                raise
+                if error.code not in _RACES or attempt == _CONNECTION_TRIES:
+                    raise
         raise AssertionError("unreachable")
 
     async def transact(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
