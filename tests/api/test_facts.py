@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import pytest
 from tests.conftest import Api
 from tests.stored import counted
 
@@ -188,7 +189,7 @@ async def test_a_memory_takes_only_the_facts_along_whose_one_source_it_was(api: 
 async def test_memories_deleted_at_once_take_the_facts_they_share_along(
     api: Api, second_server: Api, resources: Resources
 ) -> None:
-    for _ in range(10):
+    for _ in range(6):
         sources = [await memory(api, f"source {number}") for number in range(4)]
         await asyncio.gather(*(made(api, "it", "is", f"shared {number}", memoryIds=sources) for number in range(3)))
 
@@ -201,11 +202,13 @@ async def test_memories_deleted_at_once_take_the_facts_they_share_along(
         assert (counts["Memory"], counts["Fact"]) == (0, 0)
 
 
+@pytest.mark.parametrize("held", [0, 80], ids=["few-edges", "many-edges"])
 async def test_facts_written_while_their_source_goes_are_refused_or_go_with_it(
-    api: Api, second_server: Api, resources: Resources
+    held: int, api: Api, second_server: Api, resources: Resources
 ) -> None:
-    for _ in range(10):
-        source = await memory(api, "the source")
+    for _ in range(6):
+        before = [{"subject": "it", "predicate": "was", "object": str(number)} for number in range(held)]
+        source = await memory(api, "the source", facts=before)
         creating = [
             api.mutate(
                 "createFact",

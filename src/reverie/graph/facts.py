@@ -109,8 +109,9 @@ def _content(number: int, subject: str, predicate: str, obj: str, confidence: fl
     }
 
 
-FOUND_SOURCES = """
+LOCK_SOURCES = """
 UNWIND $ids AS i MATCH (n:Node {id: i}) WHERE n.tenant = $t AND (n:Entity OR n:Memory AND n.expiresAt > $now)
+FOREACH (m IN CASE WHEN n:Memory THEN [n] ELSE [] END | SET m.lockedAt = $now)
 RETURN collect([i, n:Memory])
 """
 
@@ -123,7 +124,8 @@ async def create_facts(transaction: Transaction, writes: Sequence[Write]) -> lis
 async def _create_fact(transaction: Transaction, write: Write) -> Outcome:
     batch: FactBatch = write.draft
     ids = sorted({*batch.memory_ids, *batch.about_entity_ids})
-    found = {(i, memory) for i, memory in await transaction.run(FOUND_SOURCES, ids=ids, t=write.tenant, now=write.now)}
+    # the memories are locked: one that goes meanwhile must take this fact along, or not be found
+    found = {(i, memory) for i, memory in await transaction.run(LOCK_SOURCES, ids=ids, t=write.tenant, now=write.now)}
     refused: list[Refusal] = [
         NotFound(f"no {what} has this id", (name, at))
         for name, what, wanted, memory in (
