@@ -202,7 +202,7 @@ async def test_a_deleted_threads_conversation_can_be_made_again(api: Api) -> Non
 
 
 async def test_a_memory_added_while_its_conversation_goes_is_in_it_or_refused(api: Api, resources: Resources) -> None:
-    for round_ in range(10):
+    for round_ in range(6):
         conversation = await made(api)
         # given: memories that arrive before, with and after the deletion
         adding = [asyncio.create_task(add(api, conversation["id"], f"{round_}.{number}")) for number in range(8)]
