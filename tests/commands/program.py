@@ -143,7 +143,7 @@ def client_of(address: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(base_url=address, timeout=LIMIT, limits=httpx.Limits(max_connections=None))
 
 
-async def asked(client: httpx.AsyncClient, query: str, **variables: Any) -> dict[str, Any]:
+async def asked(client: httpx.AsyncClient, query: str, /, **variables: Any) -> dict[str, Any]:
     """The data of an answer that must have no errors."""
     answer = (await client.post("/graphql", json={"query": query, "variables": variables})).json()
     assert "errors" not in answer, answer
