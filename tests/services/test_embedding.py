@@ -16,7 +16,7 @@ from reverie.resources import Resources, open_resources
 from reverie.services.embedding import embed_all, embed_waiting
 from reverie.settings import Settings
 
-PATIENCE = 0.5
+PATIENCE = 2.0
 READ = "query($id: ID!) { memory(id: $id) { content embedding similar { score } } }"
 LISTED = "{ memories { nodes { id } } }"
 SEARCH = """
@@ -29,7 +29,7 @@ REFUSED = Fault(status=400, body={"error": {"message": "this text is refused", "
 
 @pytest_asyncio.fixture(scope="module")
 async def impatient(settings: Settings, resources: Resources) -> AsyncIterator[Resources]:
-    """Resources whose writes wait for their vectors half a second, with nothing left to embed by earlier tests."""
+    """Resources whose writes wait two seconds for their vectors, with nothing left to embed by earlier tests."""
     async with open_resources(replace(settings, embedding_timeout=PATIENCE)) as opened:
         await embed_all(opened)
         yield opened
