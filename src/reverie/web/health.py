@@ -19,9 +19,7 @@ async def live(_: Request) -> Response:
 
 async def ready(request: Request) -> Response:
     """200 when Neo4j answers and the store is set up, 503 with the reason otherwise."""
-    resources: Resources | None = getattr(request.app.state, "resources", None)
-    if resources is None:
-        return JSONResponse({"status": "starting"}, 503)
+    resources: Resources = request.app.state.resources
     try:
         async with asyncio.timeout(PATIENCE):
             record = await read_record(resources.graph)
