@@ -10,8 +10,8 @@ from reverie.domain.memories import MemoryFilter
 from reverie.domain.search import VECTOR_KINDS, Candidates, SearchKind
 from reverie.domain.text import keyword_query
 from reverie.graph.filters import index_can_decide, memory_where, visible, visible_any
-from reverie.graph.records import any_row, any_value, whole
-from reverie.graph.store import Graph
+from reverie.graph.records import any_row, any_value
+from reverie.graph.store import Graph, Raced
 
 VECTOR_DEPTH = 200
 """Neighbours asked of the vector index: asked for no more than are used, a large index loses true ones."""
@@ -86,7 +86,6 @@ def search_statement(arms: Arms) -> str:
     return f"{text}RETURN [near, vectors, matching, words]"
 
 
-@whole
 async def candidates(
     graph: Graph,
     tenant: str,
@@ -127,9 +126,20 @@ async def candidates(
     if short_of_near or short_of_words:
         thorough = replace(arms, filter_in_index=True)
         near, _, matching, _ = await graph.read(search_statement(thorough), **parameters | {"deep": EVERYTHING})
-    rows = [*near, *matching]
+    found = _whole([*near, *matching])
     return Candidates(
-        [(row[0], row[1]) for row in near],
-        [(row[0], row[1]) for row in matching],
-        {row[0]: any_value(row[2]) for row in rows},
+        [(row[0], row[1]) for row in near if row[0] in found],
+        [(row[0], row[1]) for row in matching if row[0] in found],
+        found,
     )
+
+
+def _whole(rows: Sequence[list[Any]]) -> dict[str, Any]:
+    """The things of the rows by id, but for those that went while they were read."""
+    found: dict[str, Any] = {}
+    for node_id, _, row in rows:
+        try:
+            found[node_id] = any_value(row)
+        except Raced:
+            continue
+    return found
