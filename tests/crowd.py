@@ -80,14 +80,16 @@ async def fill_crowd(resources: Resources) -> Crowd:
 
 
 def _draft(place: int, ids: list[str], conversation_ids: list[str], chance: random.Random) -> MemoryDraft:
+    """Every fourth memory hangs together with others, and every twentieth has a fact."""
+    connected, turn = place % 4 == 0, place // 4
     return MemoryDraft(
         content=f"{MARK} note {place}: the {COMMON} crane {place % 97} was checked",
         memory_type=list(MemoryType)[place % 3],
         importance=round(chance.random(), 3),
-        conversation_id=conversation_ids[place % CONVERSATIONS],
-        topics=(TopicRef(name=f"{MARK} topic {place % TOPICS}"),),
-        entities=(EntityRef(name=f"{MARK} entity {place % ENTITIES}", type=EntityType.TOOL),),
-        facts=(FactDraft(f"{MARK} entity {place % ENTITIES}", "was seen in", f"{MARK} hall {place}"),)
+        conversation_id=conversation_ids[turn % CONVERSATIONS] if connected else None,
+        topics=(TopicRef(name=f"{MARK} topic {turn % TOPICS}"),) if connected else (),
+        entities=(EntityRef(name=f"{MARK} entity {turn % ENTITIES}", type=EntityType.TOOL),) if connected else (),
+        facts=(FactDraft(f"{MARK} entity {turn % ENTITIES}", "was seen in", f"{MARK} hall {place}"),)
         if place % 20 == 0
         else (),
         related_to=(ids[place - BATCH],) if place >= BATCH and place % 100 == 0 else (),
