@@ -207,6 +207,61 @@ async def test_no_query_field_shows_anything_of_another_tenant(sides: Sides, nam
         assert name in TELLS_NOTHING or any(asking.mark in answer for answer in own), (name, own[0][:500])
 
 
+PAGES = {"first", "after", "last", "before"}
+FILTERED: ById = lambda ids: [  # noqa: E731 - a recipe among recipes
+    {"filter": {"conversationId": ids["Conversation"]}},
+    {"filter": {"topicIds": [ids["Topic"]]}},
+    {"filter": {"entityIds": [ids["Entity"]]}},
+    {"filter": {"subjectId": f"{MARK}-subject-1"}},
+    {"filter": {"agentId": f"{MARK}-agent-1"}},
+    {"orderBy": {"field": "IMPORTANCE"}},
+]
+NESTED: dict[str, ById] = {
+    "Conversation.memories": FILTERED,
+    "Entity.memories": FILTERED,
+    "Memory.entities": lambda _: [{"type": "TOOL"}],
+    "Memory.similar": lambda _: [{"first": 200, "minScore": 0.0}],
+    "Topic.community": lambda _: [{"algorithm": "LEIDEN"}],
+    "Topic.memories": FILTERED,
+}
+"""How every field below the root that takes more than a page is asked, given ids of the other tenant."""
+
+
+def test_every_field_with_arguments_has_a_recipe() -> None:
+    assert GRAPHQL.query_type is not None
+    taking = {
+        f"{type_.name}.{name}"
+        for type_ in GRAPHQL.type_map.values()
+        if isinstance(type_, GraphQLObjectType) and type_ not in (GRAPHQL.query_type, GRAPHQL.mutation_type)
+        for name, member in type_.fields.items()
+        if member.args.keys() - PAGES and not type_.name.startswith("__")
+    }
+
+    assert taking == NESTED.keys()
+
+
+@pytest.mark.parametrize("name", sorted(NESTED))
+async def test_no_argument_below_the_root_reaches_into_another_tenant(sides: Sides, name: str) -> None:
+    kind, _, field_name = name.partition(".")
+    owner = GRAPHQL.type_map[kind]
+    assert isinstance(owner, GraphQLObjectType)
+    member = owner.fields[field_name]
+    for arguments in NESTED[name](sides.crowd.ids):
+        declared = ", ".join(f"${given}: {member.args[given].type}" for given in arguments)
+        passed = ", ".join(f"{given}: ${given}" for given in arguments)
+        document = (
+            f"query($id: ID!, {declared}) {{ node(id: $id) {{ ... on {kind} "
+            f"{{ {field_name}({passed}) {{ {selection(member.type, 1)} }} }} }} }}"
+        )
+
+        answer = orjson.dumps(await sides.small.api(document, id=sides.small.ids[kind], **arguments)).decode()
+
+        assert MARK not in answer, (arguments, answer[:500])
+        assert not [known for known in sides.crowd.ids.values() if known in answer], (arguments, answer[:500])
+        # a filter that names the other tenant's things finds none of the own
+        assert (SMALL_MARK in answer) is ("filter" not in arguments), (arguments, answer[:500])
+
+
 async def test_counts_tell_of_the_own_tenant_alone(sides: Sides) -> None:
     counted = await sides.small.api("{ memories { totalCount } facts { totalCount } topics { totalCount } }")
 
