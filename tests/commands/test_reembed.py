@@ -198,3 +198,20 @@ def test_a_terminal_sees_a_bar(variables: dict[str, str], tmp_path: Path) -> Non
     assert process.returncode == 0, shown
     assert b"Vectors  [####" in shown
     assert f"{TEXTS}/{TEXTS}".encode() in shown
+
+
+async def test_ctrl_c_ends_it_without_a_word_too_many(
+    variables: dict[str, str], graph: Graph, openai_server: OpenAIServer, tmp_path: Path
+) -> None:
+    before = await vectors_of(graph)
+    calls = len(openai_server.calls)
+    openai_server.faults.append(slow(600))
+    with running(tmp_path, "reembed", **variables) as program:
+        # when: it waits for the answer to whether anybody is there
+        await openai_server.until_called(calls + 1)
+        program.press_ctrl_c()
+
+        assert program.ended() == 1
+        assert program.said.splitlines()[-1] == "Aborted!"
+        assert "Traceback" not in program.said
+    assert await vectors_of(graph) == before
