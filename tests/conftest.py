@@ -1,6 +1,7 @@
 """Real services for the whole session, and a tenant of its own for each test."""
 
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,10 @@ from reverie.settings import Settings
 from reverie.web.app import create_app
 
 DIMENSIONS = 64
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # a shell that starts this session in the background has it ignore Ctrl-C, and so would the programs it tests
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

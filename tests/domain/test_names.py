@@ -81,6 +81,7 @@ def test_forms_rest(name: str) -> None:
         ("new\u3000\t", "new "),
         (" York", " york"),
         ("\uff2e\uff45\uff57", "new"),  # full width
+        ("\u00a8", "\u0308"),  # a lone diaeresis, which NFKC puts on a blank
         ("", ""),
         (" \n", ""),
     ],

@@ -93,6 +93,8 @@ def _server(settings: Settings, resources: Resources, companions: Sequence[Work]
         http="httptools",
         ws="websockets-sansio",
         ws_per_message_deflate=False,
+        # longer than clients and balancers keep an idle connection, so that none sends into one that is being closed
+        timeout_keep_alive=75,
         lifespan="on",
         access_log=False,
         log_config=None,
