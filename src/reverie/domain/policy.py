@@ -13,7 +13,7 @@ FORM_MOST = 6_000
 METADATA_MOST = 100_000
 """Bytes of a memory's metadata, as JSON."""
 METADATA_DEPTH = 64
-"""Levels of nesting of a memory's metadata."""
+"""Levels of nesting of a caller's JSON."""
 KEY_MOST = 200
 """Characters of a clientMutationKey."""
 BATCH_MOST = 1_000
@@ -31,3 +31,7 @@ QUERY_MOST = 100_000
 """Characters of a search query."""
 RECEIPT_DAYS = 7
 """How long a clientMutationKey is remembered."""
+EVENT_MOST = 100_000
+"""Bytes of an event's content, as JSON."""
+EPISODE_MOST = 200
+"""Events of an episode."""

@@ -14,7 +14,22 @@ from reverie.domain.memories import MemoryOrder, MemoryOrderField, RelatedMemory
 from reverie.domain.pages import Key, Page, Span
 from reverie.domain.topics import RelatedTopic
 from reverie.graph.filters import NOTHING, SOME_EXPIRED, Where, visible_if_some
-from reverie.graph.records import COMMUNITY, CONVERSATION, ENTITY, FACT, MEMORY, TOPIC, Label, whole
+from reverie.graph.records import (
+    BELIEF,
+    CHANGE,
+    COMMUNITY,
+    CONVERSATION,
+    ENTITY,
+    EPISODE,
+    EVENT,
+    EVIDENCE,
+    FACT,
+    MEMORY,
+    SLOT,
+    TOPIC,
+    Label,
+    whole,
+)
 from reverie.graph.store import Graph, Raced
 
 Direction = Literal["out", "in", "both"]
@@ -98,6 +113,11 @@ class Relation:
 BY_ID = Order("id", (SortKey("x.id"),))
 BY_NAME = Order("name", (SortKey("x.form"), SortKey("x.id")))
 NEWEST = Order("newest", (SortKey("x.createdAt", True), SortKey("x.id", True)))
+SPOKEN = Order("spoken", (SortKey("x.occurredAt"), SortKey("x.id")))
+BEGUN = Order("begun", (SortKey("x.startedAt"), SortKey("x.id")))
+LATEST_VALID = Order("valid", (SortKey("x.validFrom", True), SortKey("x.id", True)))
+LATEST_VERSION = Order("version", (SortKey("x.validFrom", True), SortKey("x.version", True)))
+LOGGED = Order("logged", (SortKey("x.number"), SortKey("x.id")))
 STRONGEST = Order("strongest", (SortKey("r.weight", True), SortKey("r.id", True)))
 _RELATED = ("r.relation", "r.weight", "startNode(r) = n")
 
@@ -141,6 +161,27 @@ RELATIONS = (
         lambda entity, edge: RelatedEntity(entity, *edge),
     ),
     Relation(COMMUNITY, "topics", (Step("BELONGS_TO", "in", TOPIC),), BY_NAME),
+    Relation(EVENT, "episode", (Step("PART_OF", "out", EPISODE),), BY_ID),
+    Relation(EVENT, "conversation", (Step("IN_THREAD", "out", CONVERSATION),), BY_ID),
+    Relation(EPISODE, "conversation", (Step("IN_THREAD", "out", CONVERSATION),), BY_ID),
+    Relation(EPISODE, "events", (Step("PART_OF", "in", EVENT),), SPOKEN),
+    Relation(
+        EPISODE,
+        "beliefs",
+        (Step("PART_OF", "in", EVENT), Step("QUOTES", "in", EVIDENCE), Step("SUPPORTS", "out", BELIEF)),
+        LATEST_VALID,
+    ),
+    Relation(BELIEF, "supersedes", (Step("SUPERSEDES", "out", BELIEF),), BY_ID),
+    Relation(BELIEF, "supersededBy", (Step("SUPERSEDED_BY", "out", BELIEF),), BY_ID),
+    Relation(BELIEF, "history", (Step("VERSION_OF", "out", SLOT), Step("VERSION_OF", "in", BELIEF)), LATEST_VERSION),
+    Relation(BELIEF, "audit", (Step("VERSION_OF", "out", SLOT), Step("CHANGE_OF", "in", CHANGE)), LOGGED),
+    Relation(BELIEF, "evidence", (Step("SUPPORTS", "in", EVIDENCE), Step("QUOTES", "out", EVENT)), SPOKEN),
+    Relation(
+        BELIEF,
+        "episodes",
+        (Step("SUPPORTS", "in", EVIDENCE), Step("QUOTES", "out", EVENT), Step("PART_OF", "out", EPISODE)),
+        BEGUN,
+    ),
     Relation(COMMUNITY, "memories", (Step("BELONGS_TO", "in", TOPIC), Step("HAS_TOPIC", "in", MEMORY)), NEWEST),
 )
 TABLE = {(relation.owner.name, relation.name): relation for relation in RELATIONS}
