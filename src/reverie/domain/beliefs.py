@@ -24,6 +24,8 @@ _WEAKER_BY = 0.2
 """How much weaker than what is current another value may be and still take its place."""
 _LEAST_TO_REPLACE = 0.3
 _MOST_BY_CONFIRMING = 0.99
+_NOISE = 1e-9
+"""What floating point may add to a difference: 0.6 is no weaker than 0.8 - 0.2."""
 
 
 class BeliefType(StrEnum):
@@ -88,6 +90,10 @@ class Evidence:
         return (self.time, self.kind, self.form, self.confidence, self.id)
 
 
+Step = tuple[int, float, int]
+"""From a time on: the base, and when it was reinforced."""
+
+
 @dataclass(slots=True)
 class Version:
     """One version of the timeline; `founded_by` and `evidence` are ids of evidence, times are in milliseconds."""
@@ -104,6 +110,8 @@ class Version:
     evidence: list[str]
     superseded_by: str | None = None
     """The founding evidence of the version that took its place."""
+    steps: list[Step] = field(default_factory=list)
+    """How its confidence came about, oldest first."""
     _counted: set[str | None] = field(default_factory=set, compare=False, repr=False)
 
     def confidence(self, at: int, half_lives: HalfLives) -> float:
@@ -180,6 +188,7 @@ def _found(told: Timeline, one: Evidence) -> Version:
         one.confidence,
         one.time,
         [one.id],
+        steps=[(one.time, one.confidence, one.time)],
         _counted={one.episode},
     )
     told.versions.append(version)
@@ -194,6 +203,7 @@ def _confirm(current: Version, one: Evidence, half_lives: HalfLives) -> None:
     sure = current.confidence(one.time, half_lives)
     raised = min(_MOST_BY_CONFIRMING, 1 - (1 - sure) * (1 - one.confidence / 2))
     current.base, current.reinforced_at = max(sure, one.confidence, raised), one.time
+    current.steps.append((one.time, current.base, one.time))
     if one.kind is EvidenceKind.UPSERT:
         current.belief_type, current.domain = one.belief_type, one.domain
 
@@ -201,7 +211,7 @@ def _confirm(current: Version, one: Evidence, half_lives: HalfLives) -> None:
 def _challenge(told: Timeline, current: Version, one: Evidence, half_lives: HalfLives) -> None:
     sure = current.confidence(one.time, half_lives)
     by_word = one.kind in (EvidenceKind.CORRECT, EvidenceKind.UPSERT)
-    if by_word or one.confidence >= max(sure - _WEAKER_BY, _LEAST_TO_REPLACE):
+    if by_word or one.confidence >= max(sure - _WEAKER_BY, _LEAST_TO_REPLACE) - _NOISE:
         told.current = _found(told, one)
         current.status, current.valid_to, current.superseded_by = EpistemicStatus.SUPERSEDED, one.time, one.id
         return
@@ -212,6 +222,7 @@ def _challenge(told: Timeline, current: Version, one: Evidence, half_lives: Half
     loser = _found(told, one)
     loser.status, loser.valid_to = EpistemicStatus.CONTRADICTED, one.time
     current.base *= 1 - one.confidence / 2
+    current.steps.append((one.time, current.base, current.reinforced_at))
 
 
 def _lost_before(told: Timeline, current: Version, one: Evidence) -> Version | None:

@@ -43,6 +43,8 @@ _CONSTRAINTS = (
     "CREATE CONSTRAINT event_client_id IF NOT EXISTS FOR (n:Event) REQUIRE (n.tenant, n.clientEventId) IS UNIQUE",
     "CREATE CONSTRAINT slot_identity IF NOT EXISTS FOR (n:Slot) REQUIRE (n.tenant, n.subjectId, n.key) IS UNIQUE",
     "CREATE CONSTRAINT belief_active IF NOT EXISTS FOR (n:Belief) REQUIRE n.activeSlot IS UNIQUE",
+    "CREATE CONSTRAINT evidence_id IF NOT EXISTS FOR (n:Evidence) REQUIRE n.id IS UNIQUE",
+    "CREATE CONSTRAINT slot_id IF NOT EXISTS FOR (n:Slot) REQUIRE n.id IS UNIQUE",
     "CREATE CONSTRAINT evidence_mark IF NOT EXISTS FOR (n:Evidence) REQUIRE n.mark IS UNIQUE",
     "CREATE CONSTRAINT change_number IF NOT EXISTS FOR (n:Change) REQUIRE (n.tenant, n.number) IS UNIQUE",
     "CREATE CONSTRAINT counter_tenant IF NOT EXISTS FOR (n:Counter) REQUIRE n.tenant IS UNIQUE",
