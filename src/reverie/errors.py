@@ -7,7 +7,8 @@ ReverieError
 │   ├── Conflict            it contradicts what is stored
 │   ├── AlreadyExists       the name is taken; `existing_id` says by whom
 │   ├── TooLarge            over a cap
-│   └── Unsupported         this installation can't do it
+│   ├── Unsupported         this installation can't do it
+│   └── CursorExpired       the change log no longer reaches back to a cursor
 ├── Refusals                several of them, of one request
 ├── Unauthenticated         no credentials, or unknown ones
 ├── Unavailable             a service that the request needs doesn't answer; trying again later may help
@@ -57,6 +58,10 @@ class TooLarge(Refusal):
 
 class Unsupported(Refusal):
     """This installation can't do it."""
+
+
+class CursorExpired(Refusal):
+    """The change log no longer reaches back to a cursor, or never had it."""
 
 
 class Refusals(ReverieError):

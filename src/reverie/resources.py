@@ -12,6 +12,8 @@ from reverie.ai.embedders import Embedder
 from reverie.ai.local_embedder import DIMENSIONS as LOCAL_DIMENSIONS
 from reverie.ai.local_embedder import NAME as LOCAL_NAME
 from reverie.ai.local_embedder import LocalEmbedder, local_embedder_available
+from reverie.domain.beliefs import BeliefType
+from reverie.domain.dreaming import DreamingPolicy
 from reverie.domain.embedding import Choice, Provider, choose_embedder
 from reverie.domain.text import ANALYSIS_VERSION
 from reverie.graph.commits import Commits
@@ -33,7 +35,10 @@ SET_UP_LIMIT = 1_800.0
 
 @dataclass(slots=True)
 class Resources:
-    """Everything a use case needs from outside. `unembedded` is set when something waits for its vector."""
+    """Everything a use case needs from outside. `unembedded` is set when something waits for its vector.
+
+    `epoch` is the store's, which cursors of the change log carry.
+    """
 
     graph: Graph
     commits: Commits
@@ -41,6 +46,8 @@ class Resources:
     embedder_note: str | None
     embedding_timeout: float
     neo4j_version: str
+    epoch: str
+    dreaming: DreamingPolicy = field(default_factory=DreamingPolicy)
     unembedded: asyncio.Event = field(default_factory=asyncio.Event)
     _numbers: dict[str, int] = field(default_factory=dict)
 
@@ -90,20 +97,45 @@ async def open_resources(
     """
     async with AsyncExitStack() as stack:
         graph = await stack.enter_async_context(open_neo4j(settings, notify, progress=progress))
-        choice, embedder = await _open_embedder(stack, graph, settings)
+        choice, embedder, record = await _open_embedder(stack, graph, settings)
         commits = Commits(graph)
         stack.push_async_callback(commits.close)
-        yield Resources(graph, commits, embedder, choice.note, settings.embedding_timeout, graph.server_version)
+        yield Resources(
+            graph,
+            commits,
+            embedder,
+            choice.note,
+            settings.embedding_timeout,
+            graph.server_version,
+            record.epoch,
+            dreaming_policy(settings),
+        )
 
 
-async def _open_embedder(stack: AsyncExitStack, graph: Graph, settings: Settings) -> tuple[Choice, Embedder | None]:
+def dreaming_policy(settings: Settings) -> DreamingPolicy:
+    """How dreaming is done by these settings."""
+    return DreamingPolicy(
+        idle_gap=round(settings.idle_gap * 60_000),
+        half_lives={
+            BeliefType.FACT: settings.half_life_fact,
+            BeliefType.PREFERENCE: settings.half_life_preference,
+            BeliefType.BELIEF: settings.half_life_belief,
+            BeliefType.TENET: None,
+        },
+        attempts=settings.dream_attempts,
+    )
+
+
+async def _open_embedder(
+    stack: AsyncExitStack, graph: Graph, settings: Settings
+) -> tuple[Choice, Embedder | None, StoreRecord]:
     """Sets the store up, and opens the embedder that it is used with, which is recorded where it is the first."""
     patient = graph.with_time_limit(SET_UP_LIMIT)
     record = await set_up(patient, analysis=ANALYSIS_VERSION)
     choice = choose(settings, record, empty=record.embedder is None and not await anything_to_embed(patient))
     embedder = make_embedder(settings, choice)
     if embedder is None:
-        return choice, None
+        return choice, None, record
     stack.push_async_callback(embedder.close)
     if record.embedder is None:
         record = await record_embedder(patient, embedder.name, embedder.dimensions)
@@ -113,7 +145,7 @@ async def _open_embedder(stack: AsyncExitStack, graph: Graph, settings: Settings
             choice, embedder = settled, make_embedder(settings, settled)
             if embedder is not None:
                 stack.push_async_callback(embedder.close)
-    return choice, embedder
+    return choice, embedder, record
 
 
 def choose(settings: Settings, record: StoreRecord, *, empty: bool) -> Choice:

@@ -18,6 +18,14 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 MOST_DIMENSIONS = 4096
 """What a vector index of Neo4j holds."""
 _LONGEST_TENANT = 200
+_TIMES = {
+    "neo4j_timeout": "seconds",
+    "embedding_timeout": "seconds",
+    "idle_gap": "minutes",
+    "half_life_fact": "days",
+    "half_life_preference": "days",
+    "half_life_belief": "days",
+}
 _NEO4J_URI = re.compile(r"(bolt|neo4j)(\+s|\+ssc)?://\S+")
 _KEY = re.compile(r"[!-~]+")
 
@@ -73,6 +81,15 @@ class Settings:
     )
     openai_api_key: str | None = _setting("OPENAI_API_KEY", "Key for OpenAI or a compatible server.", secret=True)
     openai_base_url: str | None = _setting("OPENAI_BASE_URL", "Address of a compatible server.")
+    idle_gap: float = _setting(
+        "REVERIE_IDLE_GAP", "Minutes without an event after which an episode of a thread is over.", 30.0
+    )
+    half_life_fact: float = _setting("REVERIE_HALF_LIFE_FACT", "Days in which the confidence of a FACT halves.", 365.0)
+    half_life_preference: float = _setting("REVERIE_HALF_LIFE_PREFERENCE", "The same of a PREFERENCE.", 180.0)
+    half_life_belief: float = _setting("REVERIE_HALF_LIFE_BELIEF", "The same of a BELIEF; a TENET never fades.", 60.0)
+    dream_attempts: int = _setting(
+        "REVERIE_DREAM_ATTEMPTS", "How often reading an episode may fail before it is FAILED.", 3
+    )
     log_level: str = _setting("REVERIE_LOG_LEVEL", "Level of the log: debug, info, warning or error.", "warning")
 
     @classmethod
@@ -100,9 +117,11 @@ class Settings:
             raise ConfigurationError(f"REVERIE_PORT: {self.port} is no port")
         if not 1 <= self.embedding_dimensions <= MOST_DIMENSIONS:
             raise ConfigurationError(f"REVERIE_EMBEDDING_DIMENSIONS: must be from 1 to {MOST_DIMENSIONS}")
-        for name in ("neo4j_timeout", "embedding_timeout"):
+        for name, unit in _TIMES.items():
             if not 0 < getattr(self, name) < math.inf:
-                raise ConfigurationError(f"{self.variable(name)}: must be a number of seconds above 0")
+                raise ConfigurationError(f"{self.variable(name)}: must be a number of {unit} above 0")
+        if self.dream_attempts < 1:
+            raise ConfigurationError("REVERIE_DREAM_ATTEMPTS: must be at least 1")
         if self.neo4j_uri is not None and not _NEO4J_URI.fullmatch(self.neo4j_uri):
             raise ConfigurationError(
                 f"NEO4J_URI: {self.neo4j_uri!r} must be an address such as bolt://localhost:7687, "

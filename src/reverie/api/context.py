@@ -9,6 +9,7 @@ from starlette.responses import Response
 from strawberry.types import Info as StrawberryInfo
 
 from reverie.api.loaders import Loaders
+from reverie.domain.changes import LogPosition
 from reverie.resources import Resources
 
 
@@ -26,6 +27,10 @@ class Context:
 
     def __post_init__(self) -> None:
         self.loaders = Loaders(self.resources.graph, self.tenant)
+
+    async def log_position(self, number: int) -> LogPosition:
+        """A place in the tenant's change log."""
+        return LogPosition(self.resources.epoch, await self.resources.tenant_number(self.tenant), number)
 
 
 Info = StrawberryInfo[Context, Any]

@@ -10,10 +10,11 @@ from aiodataloader import DataLoader
 
 from reverie.domain.clock import now_ms
 from reverie.domain.communities import Community
+from reverie.domain.entities import Entity
 from reverie.domain.ids import well_formed
 from reverie.domain.memories import SimilarMemory
 from reverie.domain.pages import Page
-from reverie.graph import memories, nodes, relations
+from reverie.graph import beliefs, memories, nodes, relations
 from reverie.graph.filters import Where
 from reverie.graph.relations import Relation, Wanted
 from reverie.graph.store import Graph
@@ -56,6 +57,9 @@ class Loaders:
     async def similar_by_memory(self, first: int, least: float, ids: Sequence[str]) -> list[list[SimilarMemory] | None]:
         return await memories.similar_by_memory(self.graph, self.tenant, first, least, ids, now=self.now)
 
+    async def entities_by_subject(self, subjects: Sequence[str]) -> list[Entity | None]:
+        return await beliefs.entities_by_subject(self.graph, self.tenant, subjects)
+
     def node(self, node_id: str) -> Awaitable[Any]:
         return self._loader("node", self.nodes_by_id).load(node_id)
 
@@ -78,6 +82,9 @@ class Loaders:
     def similar(self, first: int, least: float, node_id: str) -> Awaitable[list[SimilarMemory] | None]:
         batch = lambda ids: self.similar_by_memory(first, least, ids)  # noqa: E731 - as the other loaders'
         return self._loader(("similar", first, least), batch).load(node_id)
+
+    def entity_of_subject(self, subject: str) -> Awaitable[Entity | None]:
+        return self._loader("entity of subject", self.entities_by_subject).load(subject)
 
     def _loader(self, path: Hashable, batch: Callable[[list[str]], Awaitable[Sequence[Any]]]) -> DataLoader[str, Any]:
         loader = self._made.get(path)

@@ -6,6 +6,7 @@ import strawberry
 
 from reverie.api.context import Info
 from reverie.api.errors import answered
+from reverie.api.types.beliefs import RetractBeliefInput, UpsertBeliefInput
 from reverie.api.types.conversations import CreateConversationInput, DeleteConversationInput, UpdateConversationInput
 from reverie.api.types.entities import CreateEntityInput, DeleteEntityInput, MergeEntitiesInput, UpdateEntityInput
 from reverie.api.types.facts import CreateFactInput, DeleteFactInput, UpdateFactInput
@@ -27,17 +28,19 @@ from reverie.api.types.payloads import (
     MergeTopicsPayload,
     RelateEntitiesPayload,
     RelateMemoriesPayload,
+    RetractBeliefPayload,
     UnrelatePayload,
     UpdateConversationPayload,
     UpdateEntityPayload,
     UpdateFactPayload,
     UpdateMemoryPayload,
     UpdateTopicPayload,
+    UpsertBeliefPayload,
 )
 from reverie.api.types.refs import RelateEntitiesInput, RelateMemoriesInput, UnrelateInput
 from reverie.api.types.topics import CreateTopicInput, DeleteTopicInput, MergeTopicsInput, UpdateTopicInput
 from reverie.resources import Resources
-from reverie.services import conversations, entities, facts, memories, topics
+from reverie.services import beliefs, conversations, entities, facts, memories, topics
 
 GIVEN = strawberry.argument(description="What is to be done, with the key that makes it happen once.")
 
@@ -306,3 +309,23 @@ class Mutation:
             return {"removed": removed}
 
         return await answered(UnrelatePayload, work())
+
+    @strawberry.mutation(
+        description="Says what is to be believed of a subject: a new version, or the same one strengthened."
+    )
+    async def upsert_belief(self, info: Info, input: Annotated[UpsertBeliefInput, GIVEN]) -> UpsertBeliefPayload | None:
+        async def work() -> dict[str, Any]:
+            return (await beliefs.upsert_belief(*_caller(info), input.to_domain(), _key(input)))._asdict()
+
+        return await answered(UpsertBeliefPayload, work())
+
+    @strawberry.mutation(
+        description="Says that a version's value was never true: what it had superseded may hold again."
+    )
+    async def retract_belief(
+        self, info: Info, input: Annotated[RetractBeliefInput, GIVEN]
+    ) -> RetractBeliefPayload | None:
+        async def work() -> dict[str, Any]:
+            return (await beliefs.retract_belief(*_caller(info), input.to_domain(), _key(input)))._asdict()
+
+        return await answered(RetractBeliefPayload, work())

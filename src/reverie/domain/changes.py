@@ -29,6 +29,10 @@ class LogPosition:
         body = orjson.dumps([_VERSION, self.epoch, self.tenant, self.number])
         return urlsafe_b64encode(body).decode().rstrip("=")
 
+    def reaches(self, position: "LogPosition", floor: int, head: int) -> bool:
+        """Whether the log that this is a place in still has all that follows another place."""
+        return (position.epoch, position.tenant) == (self.epoch, self.tenant) and floor <= position.number <= head
+
 
 def log_position(cursor: str, name: str = "after") -> LogPosition:
     """The place that a token means; BadInput, naming the argument, when it is none at all."""
@@ -99,3 +103,18 @@ def check_change_filter(wanted: BeliefChangeFilter) -> BeliefChangeFilter:
         checks.few(values or (), (name,), policy.REFERENCES_MOST)
     checks.done()
     return wanted
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCheckpoint:
+    """Where a stream starts, or how far the log went without anything for its filter."""
+
+    position: LogPosition
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeGap:
+    """The log doesn't reach back to where a stream was to begin; it goes on from `position`."""
+
+    position: LogPosition
+    missed_from: str

@@ -100,7 +100,9 @@ async def lock_slots(
 
 def _slot(identity: Identity, row: Sequence[Any], half_lives: HalfLives) -> Slot:
     slot_id, last_number, clock, evidence_rows, version_rows = row
-    evidence, supported, marks = [], {}, set()
+    evidence: list[Evidence] = []
+    supported: dict[str | None, list[str]] = {}
+    marks: set[str] = set()
     for one in evidence_rows:
         evidence.append(
             Evidence(
@@ -200,7 +202,12 @@ async def write_slots(transaction: Transaction, slots: Sequence[Slot], now: int)
 
     Entries of several slots follow each other slot by slot.
     """
-    evidence, gone, made, counts, moves, links = [], [], [], [], [], []
+    evidence: list[dict[str, Any]] = []
+    changed: list[dict[str, Any]] = []
+    made: list[dict[str, Any]] = []
+    counts: list[list[Any]] = []
+    moves: list[list[str | None]] = []
+    links: list[list[str | None]] = []
     for slot in slots:
         if not slot.recorded:
             continue
@@ -213,8 +220,8 @@ async def write_slots(transaction: Transaction, slots: Sequence[Slot], now: int)
             if before is None:
                 made.append({"slot": slot.id, "properties": properties})
             elif any(before.properties.get(name) != value for name, value in properties.items()):
-                gone.append(properties)
-            held = frozenset() if before is None else before.evidence
+                changed.append(properties)
+            held: frozenset[str] = frozenset() if before is None else before.evidence
             moves.extend([evidence_id, one.id] for evidence_id in one.version.evidence if evidence_id not in held)
             if (one.replaced_by, one.replaces) != (
                 (None, None) if before is None else (before.replaced_by, before.replaces)
@@ -223,12 +230,11 @@ async def write_slots(transaction: Transaction, slots: Sequence[Slot], now: int)
         supporting = {held for one in slot.ledger.versions for held in one.version.evidence}
         for stored in slot.stored.values():
             moves.extend([evidence_id, None] for evidence_id in stored.evidence - supporting - fresh)
-    # whatever holds no longer goes first: two versions must not be ACTIVE at once, not even within the transaction
-    gone.sort(key=lambda properties: properties["activeSlot"] is not None)
+    # what holds no longer goes first: two versions must not be ACTIVE at once, not even within the transaction
     for statement, rows in (
         (CREATE_EVIDENCE, evidence),
-        (SET_BELIEFS, [row for row in gone if row["activeSlot"] is None]),
-        (SET_BELIEFS, [row for row in gone if row["activeSlot"] is not None]),
+        (SET_BELIEFS, [row for row in changed if row["activeSlot"] is None]),
+        (SET_BELIEFS, [row for row in changed if row["activeSlot"] is not None]),
         (CREATE_BELIEFS, made),
         (COUNT_VERSIONS, counts),
         (MOVE_EVIDENCE, moves),
@@ -319,6 +325,10 @@ async def upsert_beliefs(transaction: Transaction, writes: Sequence[Write]) -> l
             domain=draft.domain,
             reason=draft.reason,
         )
+        if _retracted_later(slot, evidence):
+            words = "this value was declared never true at a later time"
+            outcomes.append(Refusals([Conflict(words, ("validFrom",))]))
+            continue
         outcomes.append(_recorded(slot, evidence))
     await _write(transaction, slots, outcomes, writes[0].now)
     return outcomes
@@ -378,6 +388,13 @@ def _unexpected(slot: Slot, expected: int | None) -> Refusals | None:
     return Refusals([Conflict(f"{now}, not version {expected}" if expected else now, ("expectedVersion",))])
 
 
+def _retracted_later(slot: Slot, evidence: Evidence) -> bool:
+    return any(
+        one.kind is EvidenceKind.RETRACT and one.form == evidence.form and one.place > evidence.place
+        for one in slot.ledger.evidence
+    )
+
+
 def _next_time(slot: Slot) -> int:
     """The database's clock, later than all evidence: among parallel callers, the last one's word holds."""
     latest = slot.ledger.latest
@@ -411,7 +428,7 @@ RETURN {BELIEF.row("b")}
 async def current_belief(graph: Graph, tenant: str, subject: str, key: str) -> Belief | None:
     """The version of an identity that is ACTIVE, None where none is."""
     row = await graph.read(CURRENT_BELIEF, t=tenant, subject=subject, key=key)
-    return None if row is None else BELIEF.value(row)  # type: ignore[no-any-return]  # a Belief
+    return None if row is None else BELIEF.value(row)
 
 
 KNOWN_BELIEFS = """

@@ -53,10 +53,13 @@ class Label:
     columns: tuple[str, ...]
     made: Callable[[Row], Any]
     optional: frozenset[str] = frozenset()
+    computed: tuple[tuple[str, str], ...] = ()
+    """Columns that a list works out, with their Cypher over x."""
 
     def row(self, alias: str) -> str:
         """The Cypher list of this label's columns."""
-        return "[" + ", ".join(f"{alias}.{column}" for column in self.columns) + "]"
+        computed = dict(self.computed)
+        return "[" + ", ".join(computed.get(column, f"{alias}.{column}") for column in self.columns) + "]"
 
     def value(self, row: Row) -> Any:
         """The value of a row; Raced for a torn one."""

@@ -50,6 +50,8 @@ class Order:
 
     name: str
     keys: tuple[SortKey, ...]
+    kept: tuple[str, ...] = ()
+    """What else the cursors carry."""
 
 
 @dataclass(frozen=True, slots=True)

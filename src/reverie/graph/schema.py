@@ -89,7 +89,7 @@ LOCK_STORE = "MERGE (s:Store {name: 'reverie'}) ON CREATE SET s.epoch = $epoch S
 RECORD_VERSION = (
     "MATCH (s:Store {name: 'reverie'}) SET s.version = $version, s.analysis = coalesce(s.analysis, $analysis)"
 )
-READ_STORE = "MATCH (s:Store {name: 'reverie'}) RETURN [s.version, s.embedder, s.dimensions, s.analysis]"
+READ_STORE = "MATCH (s:Store {name: 'reverie'}) RETURN [s.version, s.embedder, s.dimensions, s.analysis, s.epoch]"
 READ_EMBEDDER = "MATCH (s:Store {name: 'reverie'}) RETURN s.embedder"
 RECORD_EMBEDDER = "MATCH (s:Store {name: 'reverie'}) SET s.embedder = $embedder, s.dimensions = $dimensions"
 AWAIT_INDEXES = "CALL db.awaitIndexes(600)"
@@ -116,12 +116,13 @@ def no_index(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoreRecord:
-    """What the store says of itself; embedder is None while none was ever chosen."""
+    """What the store says of itself; embedder is None while none was ever chosen. Restoring a backup changes the epoch."""
 
     version: int
     embedder: str | None
     dimensions: int | None
     analysis: int | None
+    epoch: str
 
 
 async def set_up(graph: Graph, *, analysis: int) -> StoreRecord:

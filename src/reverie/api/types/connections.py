@@ -13,9 +13,12 @@ from reverie.domain.entities import EntityType
 from reverie.domain.pages import PageArgs
 
 if TYPE_CHECKING:
+    from reverie.api.types.beliefs import Belief, BeliefChange
     from reverie.api.types.communities import Community
     from reverie.api.types.conversations import Conversation
     from reverie.api.types.entities import Entity, RelatedEntityConnection
+    from reverie.api.types.episodes import Episode
+    from reverie.api.types.events import Event
     from reverie.api.types.facts import Fact
     from reverie.api.types.memories import Memory, RelatedMemoryConnection
     from reverie.api.types.topics import RelatedTopicConnection, Topic
@@ -69,6 +72,12 @@ TopicConnection = Connection[Annotated["Topic", strawberry.lazy("reverie.api.typ
 FactConnection = Connection[Annotated["Fact", strawberry.lazy("reverie.api.types.facts")]]
 EntityConnection = Connection[Annotated["Entity", strawberry.lazy("reverie.api.types.entities")]]
 CommunityConnection = Connection[Annotated["Community", strawberry.lazy("reverie.api.types.communities")]]
+EventConnection = Connection[Annotated["Event", strawberry.lazy("reverie.api.types.events")]]
+EpisodeConnection = Connection[Annotated["Episode", strawberry.lazy("reverie.api.types.episodes")]]
+BeliefConnection = Connection[Annotated["Belief", strawberry.lazy("reverie.api.types.beliefs")]]
+BeliefChangeConnection = Connection[Annotated["BeliefChange", strawberry.lazy("reverie.api.types.beliefs")]]
+LazyBelief = Annotated["Belief", strawberry.lazy("reverie.api.types.beliefs")]
+LazyEpisode = Annotated["Episode", strawberry.lazy("reverie.api.types.episodes")]
 LazyConversation = Annotated["Conversation", strawberry.lazy("reverie.api.types.conversations")]
 LazyEntity = Annotated["Entity", strawberry.lazy("reverie.api.types.entities")]
 LazyCommunity = Annotated["Community", strawberry.lazy("reverie.api.types.communities")]

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import strawberry
 
+from reverie.domain.beliefs import BeliefChangeKind, BeliefType, EpistemicStatus
 from reverie.domain.communities import CommunityAlgorithm
 from reverie.domain.entities import EntityType
 from reverie.domain.memories import EnrichmentStatus, MemoryOrderField, MemoryType
@@ -86,6 +87,31 @@ described(
     LEIDEN="The Leiden method.",
     LOUVAIN="The Louvain method.",
     LABEL_PROPAGATION="Label propagation.",
+)
+described(
+    BeliefType,
+    "What kind of belief it is, which decides how fast its confidence fades.",
+    FACT="Something that is so; halves in a year.",
+    BELIEF="Something held to be so; halves in two months.",
+    PREFERENCE="Something liked or wanted; halves in half a year.",
+    TENET="Something that never fades and yields to no dreamed evidence, only to upsertBelief.",
+)
+described(
+    EpistemicStatus,
+    "How a version of a belief stands.",
+    ACTIVE="It holds.",
+    SUPERSEDED="Another version took its place.",
+    CONTRADICTED="It lost against the version that was current.",
+    RETRACTED="It ended, or was never true.",
+)
+described(
+    BeliefChangeKind,
+    "What happened to a belief.",
+    CREATED="A new version.",
+    STRENGTHENED="It was confirmed.",
+    SUPERSEDED="It took the place of another version, which is `previous`.",
+    CONTRADICTED="It was weakened by what lost against it, which is `rejected`.",
+    RETRACTED="It holds no longer, or was never true.",
 )
 described(
     SearchMode,

@@ -2,6 +2,7 @@
 
 import strawberry
 
+from reverie.api.types.beliefs import Belief, BeliefChange
 from reverie.api.types.conversations import Conversation
 from reverie.api.types.entities import Entity
 from reverie.api.types.enums import InputErrorCode
@@ -135,3 +136,19 @@ class RelateEntitiesPayload(Payload):
 @strawberry.type(description="The answer to unrelate.")
 class UnrelatePayload(Payload):
     removed: int | None = strawberry.field(default=None, description="How many relations were taken away.")
+
+
+BELIEF = "The version that the caller's word is about."
+ENTRY = "The entry of the change log; null where only the past changed."
+
+
+@strawberry.type(description="The answer to upsertBelief.")
+class UpsertBeliefPayload(Payload):
+    belief: Belief | None = strawberry.field(default=None, description=BELIEF)
+    change: BeliefChange | None = strawberry.field(default=None, description=ENTRY)
+
+
+@strawberry.type(description="The answer to retractBelief.")
+class RetractBeliefPayload(Payload):
+    belief: Belief | None = strawberry.field(default=None, description=BELIEF)
+    change: BeliefChange | None = strawberry.field(default=None, description=ENTRY)
