@@ -147,7 +147,7 @@ async def read_work(graph: Graph, lease: Lease) -> tuple[Episode, list[Event]]:
 
 
 FREE_LEASE = """
-MATCH (l:Lease {tenant: $t, subject: $subject}) WHERE l.owner = $token SET l.until = 0, l.owner = null
+MATCH (l:Lease {tenant: $t, subject: $subject}) WHERE l.owner = $token SET l.until = 0, l.owner = null, l.readAt = coalesce($read, l.readAt)
 """
 HOLDS_LEASE = """
 MATCH (e:Episode&Node {id: $id}) SET e.lockedAt = $now
@@ -171,8 +171,9 @@ async def _held(transaction: Transaction, lease: Lease, now: int) -> int:
     return failures
 
 
-async def _free(transaction: Transaction, lease: Lease) -> None:
-    await transaction.run(FREE_LEASE, t=lease.tenant, subject=lease.subject, token=lease.token)
+async def _free(transaction: Transaction, lease: Lease, read_at: int | None = None) -> None:
+    """Lets the subject go; `read_at` notes when an episode of it was consolidated."""
+    await transaction.run(FREE_LEASE, t=lease.tenant, subject=lease.subject, token=lease.token, read=read_at)
 
 
 async def give_back(graph: Graph, lease: Lease, now: int) -> None:
@@ -258,7 +259,7 @@ async def consolidate(
         if reading.outcome is not None:
             properties["outcome"] = reading.outcome.value
         await transaction.run(END_EPISODE, id=lease.episode_id, properties=properties)
-        await _free(transaction, lease)
+        await _free(transaction, lease, now)
         dreams = await transaction.run(COUNT_DREAMS, id=lease.episode_id, done=1, failed=0, changed=changes, now=now)
         await write_slots(transaction, list(slots.values()), now)
         return Consolidated(changes, tuple(dreams))
@@ -335,7 +336,7 @@ RETURN [
   COUNT { MATCH (e:Episode {tenant: $t, consolidationStatus: 'PENDING'}) }
     + COUNT { MATCH (e:Episode {tenant: $t, consolidationStatus: 'PROCESSING'}) },
   COUNT { MATCH (e:Episode {tenant: $t, consolidationStatus: 'FAILED'}) },
-  COLLECT { MATCH (d:Dream) WHERE d.tenant = $t AND d.finishedAt IS NOT NULL RETURN max(d.finishedAt) }[0]
+  COLLECT { MATCH (l:Lease {tenant: $t}) RETURN max(l.readAt) }[0]
 ]
 """
 BEAT = "MERGE (w:Worker {id: $id}) SET w.seenAt = $now"

@@ -49,6 +49,7 @@ _CONSTRAINTS = (
     "CREATE CONSTRAINT change_number IF NOT EXISTS FOR (n:Change) REQUIRE (n.tenant, n.number) IS UNIQUE",
     "CREATE CONSTRAINT counter_tenant IF NOT EXISTS FOR (n:Counter) REQUIRE n.tenant IS UNIQUE",
     "CREATE CONSTRAINT subject_lease IF NOT EXISTS FOR (n:Lease) REQUIRE (n.tenant, n.subject) IS UNIQUE",
+    "CREATE CONSTRAINT worker_id IF NOT EXISTS FOR (n:Worker) REQUIRE n.id IS UNIQUE",
     "CREATE CONSTRAINT dream_id IF NOT EXISTS FOR (n:Dream) REQUIRE n.id IS UNIQUE",
     "CREATE CONSTRAINT conversation_thread IF NOT EXISTS FOR (n:Conversation) REQUIRE (n.tenant, n.threadId) IS UNIQUE",
 )
@@ -80,6 +81,7 @@ _INDEXES = (
     "CREATE INDEX episode_status IF NOT EXISTS FOR (n:Episode) ON (n.consolidationStatus, n.startedAt)",
     "CREATE INDEX episode_owed IF NOT EXISTS FOR (n:Episode) ON (n.tenant, n.consolidationStatus)",
     "CREATE INDEX belief_subject IF NOT EXISTS FOR (n:Belief) ON (n.tenant, n.subjectId)",
+    "CREATE INDEX dream_begin IF NOT EXISTS FOR (n:Dream) ON (n.tenant, n.startedAt)",
     "CREATE INDEX memory_enrichment IF NOT EXISTS FOR (n:Memory) ON (n.enrichment, n.createdAt)",
     "CREATE FULLTEXT INDEX words IF NOT EXISTS FOR (n:Memory|Conversation|Topic|Fact|Entity) ON EACH [n.words] "
     "OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace', `fulltext.eventually_consistent`: true}}",
