@@ -12,6 +12,7 @@ from reverie.ai.embedders import Embedder
 from reverie.ai.local_embedder import DIMENSIONS as LOCAL_DIMENSIONS
 from reverie.ai.local_embedder import NAME as LOCAL_NAME
 from reverie.ai.local_embedder import LocalEmbedder, local_embedder_available
+from reverie.domain.dreaming import DreamingPolicy
 from reverie.domain.embedding import Choice, Provider, choose_embedder
 from reverie.domain.text import ANALYSIS_VERSION
 from reverie.graph.commits import Commits
@@ -33,7 +34,10 @@ SET_UP_LIMIT = 1_800.0
 
 @dataclass(slots=True)
 class Resources:
-    """Everything a use case needs from outside. `unembedded` is set when something waits for its vector."""
+    """Everything a use case needs from outside.
+
+    `unembedded` is set when something waits for its vector, `pending` when an episode waits to be consolidated.
+    """
 
     graph: Graph
     commits: Commits
@@ -41,7 +45,9 @@ class Resources:
     embedder_note: str | None
     embedding_timeout: float
     neo4j_version: str
+    dreaming: DreamingPolicy = field(default_factory=DreamingPolicy)
     unembedded: asyncio.Event = field(default_factory=asyncio.Event)
+    pending: asyncio.Event = field(default_factory=asyncio.Event)
     _numbers: dict[str, int] = field(default_factory=dict)
 
     async def tenant_number(self, tenant: str) -> int:

@@ -5,20 +5,45 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from reverie.domain.episodes import EpisodeFilter
+from reverie.domain.events import EventFilter
 from reverie.domain.facts import FactFilter
 from reverie.domain.memories import MemoryFilter, MemoryOrder
 from reverie.domain.names import part_form
 from reverie.domain.pages import Page, PageArgs, span
 from reverie.domain.topics import NameOrder, NameOrderField
-from reverie.graph.filters import NOTHING, SOME_EXPIRED, Where, entity_where, fact_where, memory_where, visible
-from reverie.graph.records import COMMUNITY, CONVERSATION, ENTITY, FACT, MEMORY, TOPIC, Label, whole
-from reverie.graph.relations import BY_NAME, NEWEST, Order, SortKey, bounds, memory_order, order_by, page_of
+from reverie.graph.filters import (
+    NOTHING,
+    SOME_EXPIRED,
+    Where,
+    entity_where,
+    episode_where,
+    event_where,
+    fact_where,
+    memory_where,
+    visible,
+)
+from reverie.graph.records import COMMUNITY, CONVERSATION, ENTITY, EPISODE, EVENT, FACT, MEMORY, TOPIC, Label, whole
+from reverie.graph.relations import (
+    BY_NAME,
+    LATEST_BEGUN,
+    LATEST_SPOKEN,
+    NEWEST,
+    Order,
+    SortKey,
+    bounds,
+    memory_order,
+    order_by,
+    page_of,
+)
 from reverie.graph.store import Graph
 
 LOWEST: dict[str, str] = {
     "createdAt": "-9007199254740991",
     "updatedAt": "-9007199254740991",
     "happenedAt": "-9007199254740991",
+    "occurredAt": "-9007199254740991",
+    "startedAt": "-9007199254740991",
     "importance": "0.0",
     "form": "''",
 }
@@ -31,6 +56,8 @@ _COUNTED_BY: dict[str, str] = {
     "Entity": "form",
     "Fact": "createdAt",
     "Community": "form",
+    "Event": "occurredAt",
+    "Episode": "startedAt",
 }
 """The column in whose index the members of a label are counted."""
 _FROM_MEMORIES = {"Topic": "HAS_TOPIC", "Entity": "MENTIONS", "Conversation": "BELONGS_TO"}
@@ -88,6 +115,14 @@ def entities(type_: str | None, name_starts_with: str | None, order: NameOrder |
 def communities(algorithm: str | None) -> Listing:
     where = NOTHING if algorithm is None else Where(("x.algorithm = $f_algorithm",), (("f_algorithm", algorithm),))
     return Listing(COMMUNITY, BY_NAME, where)
+
+
+def events(wanted: EventFilter | None) -> Listing:
+    return Listing(EVENT, LATEST_SPOKEN, event_where(wanted))
+
+
+def episodes(wanted: EpisodeFilter | None) -> Listing:
+    return Listing(EPISODE, LATEST_BEGUN, episode_where(wanted))
 
 
 def named_order(order: NameOrder | None) -> Order:

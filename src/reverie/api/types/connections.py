@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from reverie.api.types.communities import Community
     from reverie.api.types.conversations import Conversation
     from reverie.api.types.entities import Entity, RelatedEntityConnection
+    from reverie.api.types.episodes import Episode
+    from reverie.api.types.events import Event
     from reverie.api.types.facts import Fact
     from reverie.api.types.memories import Memory, RelatedMemoryConnection
     from reverie.api.types.topics import RelatedTopicConnection, Topic
@@ -69,9 +71,12 @@ TopicConnection = Connection[Annotated["Topic", strawberry.lazy("reverie.api.typ
 FactConnection = Connection[Annotated["Fact", strawberry.lazy("reverie.api.types.facts")]]
 EntityConnection = Connection[Annotated["Entity", strawberry.lazy("reverie.api.types.entities")]]
 CommunityConnection = Connection[Annotated["Community", strawberry.lazy("reverie.api.types.communities")]]
+EventConnection = Connection[Annotated["Event", strawberry.lazy("reverie.api.types.events")]]
+EpisodeConnection = Connection[Annotated["Episode", strawberry.lazy("reverie.api.types.episodes")]]
 LazyConversation = Annotated["Conversation", strawberry.lazy("reverie.api.types.conversations")]
 LazyEntity = Annotated["Entity", strawberry.lazy("reverie.api.types.entities")]
 LazyCommunity = Annotated["Community", strawberry.lazy("reverie.api.types.communities")]
+LazyEpisode = Annotated["Episode", strawberry.lazy("reverie.api.types.episodes")]
 LazyRelatedMemories = Annotated["RelatedMemoryConnection", strawberry.lazy("reverie.api.types.memories")]
 LazyRelatedTopics = Annotated["RelatedTopicConnection", strawberry.lazy("reverie.api.types.topics")]
 LazyRelatedEntities = Annotated["RelatedEntityConnection", strawberry.lazy("reverie.api.types.entities")]

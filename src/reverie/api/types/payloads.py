@@ -5,6 +5,8 @@ import strawberry
 from reverie.api.types.conversations import Conversation
 from reverie.api.types.entities import Entity
 from reverie.api.types.enums import InputErrorCode
+from reverie.api.types.episodes import Episode
+from reverie.api.types.events import Event
 from reverie.api.types.facts import Fact
 from reverie.api.types.memories import Memory
 from reverie.api.types.topics import Topic
@@ -135,3 +137,20 @@ class RelateEntitiesPayload(Payload):
 @strawberry.type(description="The answer to unrelate.")
 class UnrelatePayload(Payload):
     removed: int | None = strawberry.field(default=None, description="How many relations were taken away.")
+
+
+@strawberry.type(description="The answer to recordEvents.")
+class RecordEventsPayload(Payload):
+    events: list[Event] | None = strawberry.field(
+        default=None, description="The events, in the order given; for a re-sent one that which was recorded first."
+    )
+
+
+@strawberry.type(description="The answer to closeEpisode.")
+class CloseEpisodePayload(Payload):
+    episode: Episode | None = strawberry.field(default=None, description="The episode as it is now.")
+
+
+@strawberry.type(description="The answer to retryEpisode.")
+class RetryEpisodePayload(Payload):
+    episode: Episode | None = strawberry.field(default=None, description="The episode as it is now.")
