@@ -49,6 +49,7 @@ class Resources:
     epoch: str
     dreaming: DreamingPolicy = field(default_factory=DreamingPolicy)
     unembedded: asyncio.Event = field(default_factory=asyncio.Event)
+    pending: asyncio.Event = field(default_factory=asyncio.Event)
     _numbers: dict[str, int] = field(default_factory=dict)
 
     async def tenant_number(self, tenant: str) -> int:

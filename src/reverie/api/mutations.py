@@ -9,10 +9,13 @@ from reverie.api.errors import answered
 from reverie.api.types.beliefs import RetractBeliefInput, UpsertBeliefInput
 from reverie.api.types.conversations import CreateConversationInput, DeleteConversationInput, UpdateConversationInput
 from reverie.api.types.entities import CreateEntityInput, DeleteEntityInput, MergeEntitiesInput, UpdateEntityInput
+from reverie.api.types.episodes import CloseEpisodeInput, RetryEpisodeInput
+from reverie.api.types.events import RecordEventsInput
 from reverie.api.types.facts import CreateFactInput, DeleteFactInput, UpdateFactInput
 from reverie.api.types.given import given_or, given_or_none
 from reverie.api.types.memories import CreateMemoriesInput, CreateMemoryInput, DeleteMemoryInput, UpdateMemoryInput
 from reverie.api.types.payloads import (
+    CloseEpisodePayload,
     CreateConversationPayload,
     CreateEntityPayload,
     CreateFactPayload,
@@ -26,9 +29,11 @@ from reverie.api.types.payloads import (
     DeleteTopicPayload,
     MergeEntitiesPayload,
     MergeTopicsPayload,
+    RecordEventsPayload,
     RelateEntitiesPayload,
     RelateMemoriesPayload,
     RetractBeliefPayload,
+    RetryEpisodePayload,
     UnrelatePayload,
     UpdateConversationPayload,
     UpdateEntityPayload,
@@ -40,7 +45,7 @@ from reverie.api.types.payloads import (
 from reverie.api.types.refs import RelateEntitiesInput, RelateMemoriesInput, UnrelateInput
 from reverie.api.types.topics import CreateTopicInput, DeleteTopicInput, MergeTopicsInput, UpdateTopicInput
 from reverie.resources import Resources
-from reverie.services import beliefs, conversations, entities, facts, memories, topics
+from reverie.services import beliefs, conversations, entities, episodes, events, facts, memories, topics
 
 GIVEN = strawberry.argument(description="What is to be done, with the key that makes it happen once.")
 
@@ -329,3 +334,38 @@ class Mutation:
             return (await beliefs.retract_belief(*_caller(info), input.to_domain(), _key(input)))._asdict()
 
         return await answered(RetractBeliefPayload, work())
+
+    @strawberry.mutation(description="Records events, all or none; each goes into an episode of its thread.")
+    async def record_events(
+        self,
+        info: Info,
+        input: Annotated[RecordEventsInput, GIVEN],
+    ) -> RecordEventsPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"events": await events.record_events(*_caller(info), input.to_domain(), _key(input))}
+
+        return await answered(RecordEventsPayload, work())
+
+    @strawberry.mutation(
+        description="Ends an open episode, so that dreaming may take it: what happens later is no part of it."
+    )
+    async def close_episode(
+        self,
+        info: Info,
+        input: Annotated[CloseEpisodeInput, GIVEN],
+    ) -> CloseEpisodePayload | None:
+        async def work() -> dict[str, Any]:
+            return {"episode": await episodes.close_episode(*_caller(info), input.to_domain(), _key(input))}
+
+        return await answered(CloseEpisodePayload, work())
+
+    @strawberry.mutation(description="Sends a failed episode back to pending.")
+    async def retry_episode(
+        self,
+        info: Info,
+        input: Annotated[RetryEpisodeInput, GIVEN],
+    ) -> RetryEpisodePayload | None:
+        async def work() -> dict[str, Any]:
+            return {"episode": await episodes.retry_episode(*_caller(info), input.id)}
+
+        return await answered(RetryEpisodePayload, work())

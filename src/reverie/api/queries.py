@@ -18,6 +18,8 @@ from reverie.api.types.connections import (
     CommunityConnection,
     ConversationConnection,
     EntityConnection,
+    EpisodeConnection,
+    EventConnection,
     FactConnection,
     Filter,
     First,
@@ -29,15 +31,28 @@ from reverie.api.types.connections import (
 )
 from reverie.api.types.conversations import Conversation
 from reverie.api.types.entities import Entity
+from reverie.api.types.episodes import Episode
+from reverie.api.types.events import Event
 from reverie.api.types.facts import Fact
-from reverie.api.types.filters import NameOrder, SearchFilter
+from reverie.api.types.filters import EpisodeFilter, EventFilter, NameOrder, SearchFilter
 from reverie.api.types.given import given_or, given_or_none
 from reverie.api.types.memories import Memory
 from reverie.api.types.nodes import Node
 from reverie.api.types.search import SearchConnection
 from reverie.api.types.server import Server
 from reverie.api.types.topics import Topic
-from reverie.domain import beliefs, communities, conversations, entities, facts, memories, policy, topics
+from reverie.domain import (
+    beliefs,
+    communities,
+    conversations,
+    entities,
+    episodes,
+    events,
+    facts,
+    memories,
+    policy,
+    topics,
+)
 from reverie.domain.changes import EVERY_CHANGE
 from reverie.domain.communities import CommunityAlgorithm
 from reverie.domain.entities import EntityType
@@ -250,6 +265,46 @@ class Query:
     ) -> CommunityConnection | None:
         chosen = algorithm.value if algorithm else None
         return await reads.communities(info.context, chosen, page_args(first, after, last, before))  # type: ignore[return-value]  # a page of domain values
+
+    @strawberry.field(description="An event by its id.")
+    async def event(self, info: Info, id: Id) -> Event | None:
+        return await _node(info, id, events.Event)  # type: ignore[no-any-return]  # a domain value
+
+    @strawberry.field(description="The events, last happened first.")
+    async def events(
+        self,
+        info: Info,
+        filter: Annotated[
+            EventFilter | None, strawberry.argument(description="Only events for which all of this holds.")
+        ] = UNSET,
+        first: First = UNSET,
+        after: After = UNSET,
+        last: Last = UNSET,
+        before: Before = UNSET,
+    ) -> EventConnection | None:
+        return await reads.events(  # type: ignore[return-value]  # a page of domain values
+            info.context, filter.to_domain() if filter else None, page_args(first, after, last, before)
+        )
+
+    @strawberry.field(description="An episode by its id.")
+    async def episode(self, info: Info, id: Id) -> Episode | None:
+        return await _node(info, id, episodes.Episode)  # type: ignore[no-any-return]  # a domain value
+
+    @strawberry.field(description="The episodes, last begun first.")
+    async def episodes(
+        self,
+        info: Info,
+        filter: Annotated[
+            EpisodeFilter | None, strawberry.argument(description="Only episodes for which all of this holds.")
+        ] = UNSET,
+        first: First = UNSET,
+        after: After = UNSET,
+        last: Last = UNSET,
+        before: Before = UNSET,
+    ) -> EpisodeConnection | None:
+        return await reads.episodes(  # type: ignore[return-value]  # a page of domain values
+            info.context, filter.to_domain() if filter else None, page_args(first, after, last, before)
+        )
 
     @strawberry.field(description="A version by its id, or the one that holds for a subject and key.")
     async def belief(

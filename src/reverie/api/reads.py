@@ -7,6 +7,8 @@ from typing import Any
 from reverie.api.context import Context
 from reverie.domain.beliefs import Belief, BeliefFilter, check_belief_filter
 from reverie.domain.changes import BeliefChange, BeliefChangeFilter, check_change_filter, log_position
+from reverie.domain.episodes import EpisodeFilter
+from reverie.domain.events import EventFilter, check_event_filter
 from reverie.domain.facts import FactFilter, check_fact_filter
 from reverie.domain.memories import MemoryFilter, MemoryOrder, check_memory_filter
 from reverie.domain.pages import Edge, Page, PageArgs, PageInfo, span
@@ -125,6 +127,16 @@ async def entities_named(
 
 async def facts(context: Context, wanted: FactFilter, args: PageArgs) -> Connected:
     return await listed(context, listings.facts(check_fact_filter(wanted)), args)
+
+
+async def events(context: Context, wanted: EventFilter | None, args: PageArgs) -> Connected:
+    if wanted is not None:
+        check_event_filter(wanted)
+    return await listed(context, listings.events(wanted), args)
+
+
+async def episodes(context: Context, wanted: EpisodeFilter | None, args: PageArgs) -> Connected:
+    return await listed(context, listings.episodes(wanted), args)
 
 
 async def communities(context: Context, algorithm: str | None, args: PageArgs) -> Connected:

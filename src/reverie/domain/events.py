@@ -48,6 +48,14 @@ class EventDraft:
     occurred_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class EventBatch:
+    """Checked drafts to record together, with the longest pause within an episode, in milliseconds."""
+
+    drafts: tuple[EventDraft, ...]
+    idle_gap: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
     """Which events; every field that is given must hold."""

@@ -35,3 +35,14 @@ EVENT_MOST = 100_000
 """Bytes of an event's content, as JSON."""
 EPISODE_MOST = 200
 """Events of an episode."""
+TAGS_MOST = 5
+"""Tags of an episode, where it is closed without a model."""
+SUMMARY_MOST = 3
+PASSAGE_MOST = 240
+"""Passages of a summary, where an episode is closed without a model, and characters of each."""
+SAID_MOST = 2_000
+"""Characters of an event's text that closing its episode looks at."""
+READ_MOST = 40_000
+"""Characters of an episode's events that its summary is chosen from, each having an equal share."""
+THREAD_TITLE_MOST = 100
+"""Characters of the title that a thread's conversation takes from its first user message."""

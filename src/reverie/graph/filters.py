@@ -7,6 +7,8 @@ from typing import Any
 
 from reverie.domain.beliefs import BeliefFilter, EpistemicStatus, HalfLives
 from reverie.domain.clock import to_ms
+from reverie.domain.episodes import EpisodeFilter
+from reverie.domain.events import EventFilter
 from reverie.domain.facts import FactFilter
 from reverie.domain.memories import MemoryFilter
 from reverie.domain.names import normal_form
@@ -81,18 +83,57 @@ _STARTS: dict[str, str] = {
 }
 
 
+_EVENT: dict[str, str] = {
+    "thread_id": "x.threadId = $f_thread_id",
+    "user_id": "x.userId = $f_user_id",
+    "agent_id": "x.agentId = $f_agent_id",
+    "event_types": "x.eventType IN $f_event_types",
+    "occurred_after": "x.occurredAt >= $f_occurred_after",
+    "occurred_before": "x.occurredAt < $f_occurred_before",
+}
+_EVENT_STARTS: dict[str, str] = {
+    "thread_id": "MATCH (x:Event {tenant: $t, threadId: $f_thread_id})",
+    "user_id": "MATCH (x:Event {tenant: $t, userId: $f_user_id})",
+}
+_EPISODE: dict[str, str] = {
+    "thread_id": "x.threadId = $f_thread_id",
+    "user_id": "x.userId = $f_user_id",
+    "agent_id": "x.agentId = $f_agent_id",
+    "consolidation_statuses": "x.consolidationStatus IN $f_consolidation_statuses",
+    "outcomes": "x.outcome IN $f_outcomes",
+}
+_EPISODE_STARTS: dict[str, str] = {
+    "thread_id": "MATCH (x:Episode {tenant: $t, threadId: $f_thread_id})",
+    "user_id": "MATCH (x:Episode {tenant: $t, userId: $f_user_id})",
+}
+
+
 def memory_where(wanted: MemoryFilter | None) -> Where:
     """The predicates of a memory filter, over x."""
+    return _where(wanted, {**_COLUMNS, **_EDGES}, _STARTS)
+
+
+def event_where(wanted: EventFilter | None) -> Where:
+    """The predicates of an event filter, over x."""
+    return _where(wanted, _EVENT, _EVENT_STARTS)
+
+
+def episode_where(wanted: EpisodeFilter | None) -> Where:
+    """The predicates of an episode filter, over x."""
+    return _where(wanted, _EPISODE, _EPISODE_STARTS)
+
+
+def _where(wanted: object, texts: Mapping[str, str], starts: Mapping[str, str]) -> Where:
+    """The predicates of a filter's fields, by their names; parameters have the names with `f_` before them."""
     if wanted is None:
         return NOTHING
-    asked = {name: _plain(getattr(wanted, name)) for name in (*_COLUMNS, *_EDGES)}
+    asked = {name: _plain(getattr(wanted, name)) for name in texts}
     asked = {name: value for name, value in asked.items() if value is not None}
-    start = next((name for name in _STARTS if name in asked), None)
-    texts = {**_COLUMNS, **_EDGES}
+    start = next((name for name in starts if name in asked), None)
     return Where(
         tuple(texts[name] for name in asked),
         tuple((f"f_{name}", value) for name, value in asked.items()),
-        None if start is None else _STARTS[start],
+        None if start is None else starts[start],
     )
 
 

@@ -6,6 +6,8 @@ from functools import lru_cache
 from typing import Any
 
 from reverie.domain.beliefs import BeliefFilter, HalfLives
+from reverie.domain.episodes import EpisodeFilter
+from reverie.domain.events import EventFilter
 from reverie.domain.facts import FactFilter
 from reverie.domain.memories import MemoryFilter, MemoryOrder
 from reverie.domain.names import part_form
@@ -18,13 +20,29 @@ from reverie.graph.filters import (
     Where,
     belief_where,
     entity_where,
+    episode_where,
+    event_where,
     fact_where,
     memory_where,
     visible,
 )
-from reverie.graph.records import BELIEF, COMMUNITY, CONVERSATION, ENTITY, FACT, MEMORY, TOPIC, Label, whole
+from reverie.graph.records import (
+    BELIEF,
+    COMMUNITY,
+    CONVERSATION,
+    ENTITY,
+    EPISODE,
+    EVENT,
+    FACT,
+    MEMORY,
+    TOPIC,
+    Label,
+    whole,
+)
 from reverie.graph.relations import (
     BY_NAME,
+    LATEST_BEGUN,
+    LATEST_SPOKEN,
     LATEST_VALID,
     NEWEST,
     Order,
@@ -40,10 +58,10 @@ LOWEST: dict[str, str] = {
     "createdAt": "-9007199254740991",
     "updatedAt": "-9007199254740991",
     "happenedAt": "-9007199254740991",
-    "importance": "0.0",
-    "form": "''",
     "occurredAt": "-9007199254740991",
     "startedAt": "-9007199254740991",
+    "importance": "0.0",
+    "form": "''",
     "validFrom": "-9007199254740991",
 }
 """Below every value of the property: a range that lets the index serve the order."""
@@ -129,6 +147,14 @@ def beliefs(wanted: BeliefFilter | None, half_lives: HalfLives) -> Listing:
     """Versions, those that began last first; with an instant asked for, as sure as they were then."""
     label = BELIEF if wanted is None or wanted.as_of is None else _BELIEF_THEN
     return Listing(label, _LATEST_VALID, belief_where(wanted, half_lives))
+
+
+def events(wanted: EventFilter | None) -> Listing:
+    return Listing(EVENT, LATEST_SPOKEN, event_where(wanted))
+
+
+def episodes(wanted: EpisodeFilter | None) -> Listing:
+    return Listing(EPISODE, LATEST_BEGUN, episode_where(wanted))
 
 
 def named_order(order: NameOrder | None) -> Order:

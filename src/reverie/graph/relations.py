@@ -116,7 +116,9 @@ BY_ID = Order("id", (SortKey("x.id"),))
 BY_NAME = Order("name", (SortKey("x.form"), SortKey("x.id")))
 NEWEST = Order("newest", (SortKey("x.createdAt", True), SortKey("x.id", True)))
 SPOKEN = Order("spoken", (SortKey("x.occurredAt"), SortKey("x.id")))
+LATEST_SPOKEN = Order("newest", (SortKey("x.occurredAt", True), SortKey("x.id", True)))
 BEGUN = Order("begun", (SortKey("x.startedAt"), SortKey("x.id")))
+LATEST_BEGUN = Order("newest", (SortKey("x.startedAt", True), SortKey("x.id", True)))
 LATEST_VALID = Order("valid", (SortKey("x.validFrom", True), SortKey("x.id", True)))
 LATEST_VERSION = Order("version", (SortKey("x.validFrom", True), SortKey("x.version", True)))
 LOGGED = Order("logged", (SortKey("x.number"), SortKey("x.id")))
@@ -138,6 +140,8 @@ RELATIONS = (
     ),
     Relation(CONVERSATION, "memories", (Step("BELONGS_TO", "in", MEMORY),), NEWEST),
     Relation(CONVERSATION, "topics", (Step("BELONGS_TO", "in", MEMORY), Step("HAS_TOPIC", "out", TOPIC)), BY_NAME),
+    Relation(CONVERSATION, "events", (Step("IN_THREAD", "in", EVENT),), SPOKEN),
+    Relation(CONVERSATION, "episodes", (Step("IN_THREAD", "in", EPISODE),), BEGUN),
     Relation(TOPIC, "community", (Step("BELONGS_TO", "out", COMMUNITY),), BY_ID),
     Relation(TOPIC, "memories", (Step("HAS_TOPIC", "in", MEMORY),), NEWEST),
     Relation(

@@ -202,7 +202,8 @@ async def follow_dreams(resources: Resources, tenant: str, dream_id: str | None)
             else:
                 running = await dreaming.running_dreams(graph, tenant)
                 ended = [gone for gone in shown if gone not in {one.id for one in running}]
-                now = [*(one for gone in ended if (one := await dreaming.dream_by_id(graph, tenant, gone))), *running]
+                found = [await dreaming.dream_by_id(graph, tenant, gone) for gone in ended]
+                now = [*(one for one in found if one is not None), *running]
             for one in now:
                 if shown.get(one.id) != one:
                     yield one

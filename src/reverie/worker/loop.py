@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from reverie.bus.bells import NoticeKind
 from reverie.domain.ids import new_id
@@ -27,10 +28,10 @@ async def work(resources: Resources) -> None:
     worker_id = new_id()
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(_for_ever(BEAT, lambda: tasks.beat(resources, worker_id)))
+            group.create_task(_for_ever(BEAT, partial(tasks.beat, resources, worker_id)))
             group.create_task(_read_episodes(resources))
             for every, task in tasks.HOUSEKEEPING:
-                group.create_task(_for_ever(every, lambda task=task: task(resources)))
+                group.create_task(_for_ever(every, partial(task, resources)))
             for task in tasks.ENDLESS:
                 group.create_task(task(resources))
     finally:

@@ -1,12 +1,13 @@
 """The worker's jobs, each one call of a use case."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from reverie.graph.dreaming import Lease
 from reverie.resources import Resources
 from reverie.services import dreaming, embedding
 
-Task = Callable[[Resources], Awaitable[object]]
+Task = Callable[[Resources], Coroutine[Any, Any, None]]
 
 
 async def beat(resources: Resources, worker_id: str) -> None:

@@ -6,6 +6,8 @@ from reverie.api.types.beliefs import Belief, BeliefChange
 from reverie.api.types.conversations import Conversation
 from reverie.api.types.entities import Entity
 from reverie.api.types.enums import InputErrorCode
+from reverie.api.types.episodes import Episode
+from reverie.api.types.events import Event
 from reverie.api.types.facts import Fact
 from reverie.api.types.memories import Memory
 from reverie.api.types.topics import Topic
@@ -152,3 +154,20 @@ class UpsertBeliefPayload(Payload):
 class RetractBeliefPayload(Payload):
     belief: Belief | None = strawberry.field(default=None, description=BELIEF)
     change: BeliefChange | None = strawberry.field(default=None, description=ENTRY)
+
+
+@strawberry.type(description="The answer to recordEvents.")
+class RecordEventsPayload(Payload):
+    events: list[Event] | None = strawberry.field(
+        default=None, description="The events, in the order given; for a re-sent one that which was recorded first."
+    )
+
+
+@strawberry.type(description="The answer to closeEpisode.")
+class CloseEpisodePayload(Payload):
+    episode: Episode | None = strawberry.field(default=None, description="The episode as it is now.")
+
+
+@strawberry.type(description="The answer to retryEpisode.")
+class RetryEpisodePayload(Payload):
+    episode: Episode | None = strawberry.field(default=None, description="The episode as it is now.")
