@@ -134,7 +134,7 @@ async def test_confidence_fades_and_is_told_as_of_then(api: Api) -> None:
         assert found["totalCount"] == len(found["nodes"])
         return [node["confidence"] for node in found["nodes"]]
 
-    second = 1 - (1 - 0.4) * (1 - 0.4)
+    second = 0.8
     assert await confidences() == [pytest.approx(second / 2, abs=1e-4)]
     assert await confidences(asOf=ago(days=60.001)) == [pytest.approx(0.4, abs=1e-4)]
     assert await confidences(asOf=ago(days=119.999)) == [pytest.approx(0.8, abs=1e-4)]

@@ -84,10 +84,14 @@ class Relation:
 
     def match(self) -> str:
         """The pattern from n to x, everything on the way visible."""
-        text, predicates = "(n)", []
+        text, predicates, former = "(n)", [], ""
         for place, step in enumerate(self.steps):
             last = place == len(self.steps) - 1
             alias = "x" if last else f"v{place}"
+            if step.relationship == former:
+                # within one pattern no relationship is walked twice, so that the way back would leave out n itself
+                text += f" MATCH (v{place - 1})"
+            former = step.relationship
             text += (
                 _ARROWS[step.direction].format(f"{'r' if last else ''}:{step.relationship}")
                 + f"({alias}:{step.to.name})"
