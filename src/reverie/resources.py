@@ -1,4 +1,4 @@
-"""What a process holds open: the graph, its joined commits, and the embedder."""
+"""What a process holds open: the graph, its joined commits, the embedder, and the door-bell."""
 
 import asyncio
 import logging
@@ -12,8 +12,11 @@ from reverie.ai.embedders import Embedder
 from reverie.ai.local_embedder import DIMENSIONS as LOCAL_DIMENSIONS
 from reverie.ai.local_embedder import NAME as LOCAL_NAME
 from reverie.ai.local_embedder import LocalEmbedder, local_embedder_available
+from reverie.bus.bells import Bell
+from reverie.bus.local_bell import LocalBell
 from reverie.domain.embedding import Choice, Provider, choose_embedder
 from reverie.domain.text import ANALYSIS_VERSION
+from reverie.errors import ConfigurationError
 from reverie.graph.commits import Commits
 from reverie.graph.embeddings import anything_to_embed
 from reverie.graph.schema import StoreRecord, record_embedder, set_up
@@ -33,7 +36,10 @@ SET_UP_LIMIT = 1_800.0
 
 @dataclass(slots=True)
 class Resources:
-    """Everything a use case needs from outside. `unembedded` is set when something waits for its vector."""
+    """Everything a use case needs from outside. `unembedded` is set when something waits for its vector.
+
+    The bell is heard by this process alone, unless another is given.
+    """
 
     graph: Graph
     commits: Commits
@@ -42,6 +48,7 @@ class Resources:
     embedding_timeout: float
     neo4j_version: str
     unembedded: asyncio.Event = field(default_factory=asyncio.Event)
+    bell: Bell = field(default_factory=LocalBell)
     _numbers: dict[str, int] = field(default_factory=dict)
 
     async def tenant_number(self, tenant: str) -> int:
@@ -93,7 +100,27 @@ async def open_resources(
         choice, embedder = await _open_embedder(stack, graph, settings)
         commits = Commits(graph)
         stack.push_async_callback(commits.close)
-        yield Resources(graph, commits, embedder, choice.note, settings.embedding_timeout, graph.server_version)
+        bell = make_bell(settings)
+        stack.push_async_callback(bell.close)
+        yield Resources(
+            graph, commits, embedder, choice.note, settings.embedding_timeout, graph.server_version, bell=bell
+        )
+
+
+def make_bell(settings: Settings) -> Bell:
+    """The bell over the Redis that the settings name, which is connected to in the background, or one of this process.
+
+    Raises ConfigurationError for an address that can't be.
+    """
+    if settings.redis_url is None:
+        return LocalBell()
+    # read only where it is used, as the openai package
+    from reverie.bus.redis_bell import RedisBell  # noqa: PLC0415
+
+    try:
+        return RedisBell(settings.redis_url)
+    except ValueError as error:
+        raise ConfigurationError(f"REDIS_URL: {error}") from None
 
 
 async def _open_embedder(stack: AsyncExitStack, graph: Graph, settings: Settings) -> tuple[Choice, Embedder | None]:

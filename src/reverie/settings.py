@@ -19,6 +19,7 @@ MOST_DIMENSIONS = 4096
 """What a vector index of Neo4j holds."""
 _LONGEST_TENANT = 200
 _NEO4J_URI = re.compile(r"(bolt|neo4j)(\+s|\+ssc)?://\S+")
+_REDIS_URL = re.compile(r"(rediss?|unix)://\S+")
 _KEY = re.compile(r"[!-~]+")
 
 
@@ -59,6 +60,9 @@ class Settings:
     neo4j_page_cache: str = _setting("REVERIE_NEO4J_PAGE_CACHE", "Page cache of the private Neo4j.", "512m")
     neo4j_timeout: float = _setting("REVERIE_NEO4J_TIMEOUT", "Seconds a statement may take.", 30.0)
     java: str | None = _setting("REVERIE_JAVA", "Java to run the private Neo4j with, 21 or newer.")
+    redis_url: str | None = _setting(
+        "REDIS_URL", "Address of a Redis that servers and workers ring each other over; none: one process.", secret=True
+    )
     embedder: str = _setting(
         "REVERIE_EMBEDDER",
         "What makes vectors: auto, openai, local or none; auto chooses once, for an empty store.",
@@ -107,6 +111,11 @@ class Settings:
             raise ConfigurationError(
                 f"NEO4J_URI: {self.neo4j_uri!r} must be an address such as bolt://localhost:7687, "
                 "neo4j://localhost:7687 or, with TLS, neo4j+s://example.org"
+            )
+        if self.redis_url is not None and not _REDIS_URL.fullmatch(self.redis_url):
+            raise ConfigurationError(
+                "REDIS_URL: must be an address such as redis://localhost:6379, with TLS rediss://example.org, "
+                "or unix:///run/redis.sock"
             )
         if self.embedder == "openai" and not self.openai_api_key:
             raise ConfigurationError("REVERIE_EMBEDDER is openai, but OPENAI_API_KEY is not set")

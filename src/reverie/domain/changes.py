@@ -2,7 +2,8 @@
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import orjson
@@ -22,6 +23,10 @@ class LogPosition:
     epoch: str
     tenant: int
     number: int
+
+    def at(self, number: int) -> "LogPosition":
+        """Another place in the same log."""
+        return replace(self, number=number)
 
     @property
     def cursor(self) -> str:
@@ -63,6 +68,41 @@ class BeliefChange:
     reason: str | None
     episode_id: str | None
     changed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LogHead:
+    """How far a tenant's log goes: its last place, and the number up to which entries are no longer kept."""
+
+    position: LogPosition
+    floor: int = 0
+
+    def reaches(self, position: LogPosition) -> bool:
+        """Whether all that came after a place can still be read here; not so for a place of another log."""
+        return position.at(0) == self.position.at(0) and self.floor <= position.number <= self.position.number
+
+
+@dataclass(frozen=True, slots=True)
+class LogSlice:
+    """A part of the log in order: what is left of the entries up to `upto`, which may be none."""
+
+    changes: Sequence[BeliefChange]
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCheckpoint:
+    """The log has come to this place, and whoever follows it has been told all before it that concerns him."""
+
+    position: LogPosition
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeGap:
+    """What came after the cursor `missed_from` can't be told any more; it goes on from `position`."""
+
+    position: LogPosition
+    missed_from: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
