@@ -15,6 +15,7 @@ from neo4j import AsyncGraphDatabase
 from starlette.applications import Starlette
 from tests.crowd import Crowd, fill_crowd
 from tests.openai_server import OpenAIServer
+from tests.redis_server import RedisServer, redis_server
 
 from reverie.local import LocalNeo4j, LocalNeo4jOptions, default_cache_dir, private_neo4j
 from reverie.resources import Resources, open_resources
@@ -73,6 +74,20 @@ def openai_server() -> Iterator[OpenAIServer]:
     """The paid model, as a real HTTP server."""
     with OpenAIServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """The session's own Redis."""
+    with redis_server(str(tmp_path_factory.mktemp("redis"))) as running:
+        yield running
+
+
+@pytest.fixture
+def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
+    """A Redis of the test's own, to be killed."""
+    with redis_server(str(tmp_path)) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What a process holds open: the graph, its joined commits, and the embedder."""
+"""What a process holds open: the graph, its joined commits, the embedder, the extractor, and the door-bell."""
 
 import asyncio
 import logging
@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING
 
 from reverie.ai.cached_embedder import CachedEmbedder
 from reverie.ai.embedders import Embedder
+from reverie.ai.extractors import Extractor
 from reverie.ai.local_embedder import DIMENSIONS as LOCAL_DIMENSIONS
 from reverie.ai.local_embedder import NAME as LOCAL_NAME
 from reverie.ai.local_embedder import LocalEmbedder, local_embedder_available
+from reverie.ai.rules_extractor import RulesExtractor
+from reverie.bus.bells import Bell
+from reverie.bus.local_bell import LocalBell
 from reverie.domain.beliefs import BeliefType
 from reverie.domain.dreaming import DreamingPolicy
 from reverie.domain.embedding import Choice, Provider, choose_embedder
 from reverie.domain.text import ANALYSIS_VERSION
+from reverie.errors import ConfigurationError
 from reverie.graph.commits import Commits
 from reverie.graph.embeddings import anything_to_embed
 from reverie.graph.schema import StoreRecord, record_embedder, set_up
@@ -37,7 +42,8 @@ SET_UP_LIMIT = 1_800.0
 class Resources:
     """Everything a use case needs from outside. `unembedded` is set when something waits for its vector.
 
-    `epoch` is the store's, which cursors of the change log carry.
+    `epoch` is the store's, which cursors of the change log carry. The bell is heard by this process alone, unless
+    another is given.
     """
 
     graph: Graph
@@ -48,8 +54,9 @@ class Resources:
     neo4j_version: str
     epoch: str
     dreaming: DreamingPolicy = field(default_factory=DreamingPolicy)
+    extractor: Extractor = field(default_factory=RulesExtractor)
+    bell: Bell = field(default_factory=LocalBell)
     unembedded: asyncio.Event = field(default_factory=asyncio.Event)
-    pending: asyncio.Event = field(default_factory=asyncio.Event)
     _numbers: dict[str, int] = field(default_factory=dict)
 
     async def tenant_number(self, tenant: str) -> int:
@@ -101,6 +108,10 @@ async def open_resources(
         choice, embedder, record = await _open_embedder(stack, graph, settings)
         commits = Commits(graph)
         stack.push_async_callback(commits.close)
+        bell = make_bell(settings)
+        stack.push_async_callback(bell.close)
+        extractor = make_extractor(settings)
+        stack.push_async_callback(extractor.close)
         yield Resources(
             graph,
             commits,
@@ -110,7 +121,25 @@ async def open_resources(
             graph.server_version,
             record.epoch,
             dreaming_policy(settings),
+            extractor,
+            bell,
         )
+
+
+def make_bell(settings: Settings) -> Bell:
+    """The bell over the Redis that the settings name, which is connected to in the background, or one of this process.
+
+    Raises ConfigurationError for an address that can't be.
+    """
+    if settings.redis_url is None:
+        return LocalBell()
+    # read only where it is used, as the openai package
+    from reverie.bus.redis_bell import RedisBell  # noqa: PLC0415
+
+    try:
+        return RedisBell(settings.redis_url)
+    except ValueError as error:
+        raise ConfigurationError(f"REDIS_URL: {error}") from None
 
 
 def dreaming_policy(settings: Settings) -> DreamingPolicy:
@@ -124,6 +153,27 @@ def dreaming_policy(settings: Settings) -> DreamingPolicy:
             BeliefType.TENET: None,
         },
         attempts=settings.dream_attempts,
+    )
+
+
+def make_extractor(settings: Settings) -> Extractor:
+    """What reads episodes and memories: a model where there is a key and the setting allows it, rules otherwise.
+
+    Raises ConfigurationError for a key or address that can't be.
+    """
+    if settings.extractor == "rules" or (settings.extractor == "auto" and not settings.openai_api_key):
+        return RulesExtractor()
+    # read only where it is used, as below
+    from reverie.ai.openai_extractor import OpenAIExtractor, OpenAIExtractorOptions  # noqa: PLC0415
+
+    return OpenAIExtractor(
+        OpenAIExtractorOptions(
+            api_key=settings.openai_api_key or "",
+            base_url=settings.openai_base_url,
+            model=settings.extraction_model,
+            timeout=settings.extraction_timeout,
+            deadline=3 * settings.extraction_timeout,
+        )
     )
 
 

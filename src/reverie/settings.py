@@ -14,6 +14,7 @@ from platformdirs import user_cache_path, user_data_path
 from reverie.errors import ConfigurationError
 
 EMBEDDERS = ("auto", "openai", "local", "none")
+EXTRACTORS = ("auto", "openai", "rules")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 MOST_DIMENSIONS = 4096
 """What a vector index of Neo4j holds."""
@@ -21,12 +22,14 @@ _LONGEST_TENANT = 200
 _TIMES = {
     "neo4j_timeout": "seconds",
     "embedding_timeout": "seconds",
+    "extraction_timeout": "seconds",
     "idle_gap": "minutes",
     "half_life_fact": "days",
     "half_life_preference": "days",
     "half_life_belief": "days",
 }
 _NEO4J_URI = re.compile(r"(bolt|neo4j)(\+s|\+ssc)?://\S+")
+_REDIS_URL = re.compile(r"(rediss?|unix)://\S+")
 _KEY = re.compile(r"[!-~]+")
 
 
@@ -67,6 +70,9 @@ class Settings:
     neo4j_page_cache: str = _setting("REVERIE_NEO4J_PAGE_CACHE", "Page cache of the private Neo4j.", "512m")
     neo4j_timeout: float = _setting("REVERIE_NEO4J_TIMEOUT", "Seconds a statement may take.", 30.0)
     java: str | None = _setting("REVERIE_JAVA", "Java to run the private Neo4j with, 21 or newer.")
+    redis_url: str | None = _setting(
+        "REDIS_URL", "Address of a Redis that servers and workers ring each other over; none: one process.", secret=True
+    )
     embedder: str = _setting(
         "REVERIE_EMBEDDER",
         "What makes vectors: auto, openai, local or none; auto chooses once, for an empty store.",
@@ -81,6 +87,16 @@ class Settings:
     )
     openai_api_key: str | None = _setting("OPENAI_API_KEY", "Key for OpenAI or a compatible server.", secret=True)
     openai_base_url: str | None = _setting("OPENAI_BASE_URL", "Address of a compatible server.")
+    extractor: str = _setting(
+        "REVERIE_EXTRACTOR",
+        "What reads episodes and memories: auto, openai or rules; auto is openai where there is a key. Rules send "
+        "nothing anywhere.",
+        "auto",
+    )
+    extraction_model: str = _setting("REVERIE_EXTRACTION_MODEL", "OpenAI's model for reading.", "gpt-4.1-mini")
+    extraction_timeout: float = _setting(
+        "REVERIE_EXTRACTION_TIMEOUT", "Seconds that one answer of that model may take.", 60.0
+    )
     idle_gap: float = _setting(
         "REVERIE_IDLE_GAP", "Minutes without an event after which an episode of a thread is over.", 30.0
     )
@@ -112,6 +128,7 @@ class Settings:
     def check(self) -> None:
         """Raises ConfigurationError for values that can't be, or can't work together."""
         self._check_one_of("embedder", EMBEDDERS)
+        self._check_one_of("extractor", EXTRACTORS)
         self._check_one_of("log_level", LOG_LEVELS)
         if not 0 <= self.port <= 65_535:  # noqa: PLR2004 - the largest port
             raise ConfigurationError(f"REVERIE_PORT: {self.port} is no port")
@@ -127,8 +144,15 @@ class Settings:
                 f"NEO4J_URI: {self.neo4j_uri!r} must be an address such as bolt://localhost:7687, "
                 "neo4j://localhost:7687 or, with TLS, neo4j+s://example.org"
             )
+        if self.redis_url is not None and not _REDIS_URL.fullmatch(self.redis_url):
+            raise ConfigurationError(
+                "REDIS_URL: must be an address such as redis://localhost:6379, with TLS rediss://example.org, "
+                "or unix:///run/redis.sock"
+            )
         if self.embedder == "openai" and not self.openai_api_key:
             raise ConfigurationError("REVERIE_EMBEDDER is openai, but OPENAI_API_KEY is not set")
+        if self.extractor == "openai" and not self.openai_api_key:
+            raise ConfigurationError("REVERIE_EXTRACTOR is openai, but OPENAI_API_KEY is not set")
         if not self.keys() and not _is_loopback(self.host):
             raise ConfigurationError(
                 f"REVERIE_HOST: {self.host} can be reached from other machines, which needs REVERIE_API_KEYS"

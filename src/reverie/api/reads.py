@@ -6,7 +6,7 @@ from typing import Any
 
 from reverie.api.context import Context
 from reverie.domain.beliefs import Belief, BeliefFilter, check_belief_filter
-from reverie.domain.changes import BeliefChange, BeliefChangeFilter, check_change_filter, log_position
+from reverie.domain.changes import BeliefChange, BeliefChangeFilter, LogHead, check_change_filter, log_position
 from reverie.domain.episodes import EpisodeFilter
 from reverie.domain.events import EventFilter, check_event_filter
 from reverie.domain.facts import FactFilter, check_fact_filter
@@ -166,13 +166,13 @@ async def belief_changes(
     limit = span(PageArgs(first), context.tenant, "").limit
     graph, tenant = context.loaders.graph, context.tenant
     check_change_filter(wanted)
-    head = await changes.log_head(graph, tenant)
-    start = await context.log_position(head.floor) if after is None else log_position(after)
-    if not (await context.log_position(0)).reaches(start, head.floor, head.number):
+    head = await _log_head(context)
+    start = head.position.at(head.floor) if after is None else log_position(after)
+    if not head.reaches(start):
         raise CursorExpired("after: the log doesn't reach back to this cursor", ("after",))
     found = await changes.find_changes(graph, tenant, wanted, start.number, limit + 1)
     more, found = len(found) > limit, found[:limit]
-    edges = [Edge((await context.log_position(change.number)).cursor, change) for change in found]
+    edges = [Edge(head.position.at(change.number).cursor, change) for change in found]
     ends = (edges[0].cursor, edges[-1].cursor) if edges else (None, None)
     info = PageInfo(has_next_page=more, has_previous_page=after is not None, start_cursor=ends[0], end_cursor=ends[1])
     page = LogPage(found, edges, info)
@@ -181,8 +181,12 @@ async def belief_changes(
 
 async def changes_cursor(context: Context) -> str:
     """The cursor of where the log ends now."""
-    head = await changes.log_head(context.loaders.graph, context.tenant)
-    return (await context.log_position(head.number)).cursor
+    return (await _log_head(context)).position.cursor
+
+
+async def _log_head(context: Context) -> LogHead:
+    number = await context.resources.tenant_number(context.tenant)
+    return await changes.log_head(context.loaders.graph, context.tenant, number)
 
 
 async def conversation_id(context: Context, thread: str) -> str | None:

@@ -2,7 +2,8 @@
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import orjson
@@ -23,15 +24,15 @@ class LogPosition:
     tenant: int
     number: int
 
+    def at(self, number: int) -> "LogPosition":
+        """Another place in the same log."""
+        return replace(self, number=number)
+
     @property
     def cursor(self) -> str:
         """The opaque token that callers pass as `after`."""
         body = orjson.dumps([_VERSION, self.epoch, self.tenant, self.number])
         return urlsafe_b64encode(body).decode().rstrip("=")
-
-    def reaches(self, position: "LogPosition", floor: int, head: int) -> bool:
-        """Whether the log that this is a place in still has all that follows another place."""
-        return (position.epoch, position.tenant) == (self.epoch, self.tenant) and floor <= position.number <= head
 
 
 def log_position(cursor: str, name: str = "after") -> LogPosition:
@@ -69,6 +70,41 @@ class BeliefChange:
     changed_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class LogHead:
+    """How far a tenant's log goes: its last place, and the number up to which entries are no longer kept."""
+
+    position: LogPosition
+    floor: int = 0
+
+    def reaches(self, position: LogPosition) -> bool:
+        """Whether all that came after a place can still be read here; not so for a place of another log."""
+        return position.at(0) == self.position.at(0) and self.floor <= position.number <= self.position.number
+
+
+@dataclass(frozen=True, slots=True)
+class LogSlice:
+    """A part of the log in order: what is left of the entries up to `upto`, which may be none."""
+
+    changes: Sequence[BeliefChange]
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCheckpoint:
+    """The log has come to this place, and whoever follows it has been told all before it that concerns him."""
+
+    position: LogPosition
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeGap:
+    """What came after the cursor `missed_from` can't be told any more; it goes on from `position`."""
+
+    position: LogPosition
+    missed_from: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeliefChangeFilter:
     """Which entries; every field that is given must hold. None of them asks for what may change later."""
@@ -103,18 +139,3 @@ def check_change_filter(wanted: BeliefChangeFilter) -> BeliefChangeFilter:
         checks.few(values or (), (name,), policy.REFERENCES_MOST)
     checks.done()
     return wanted
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeCheckpoint:
-    """Where a stream starts, or how far the log went without anything for its filter."""
-
-    position: LogPosition
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeGap:
-    """The log doesn't reach back to where a stream was to begin; it goes on from `position`."""
-
-    position: LogPosition
-    missed_from: str

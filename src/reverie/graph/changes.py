@@ -1,11 +1,10 @@
 """The change log in Neo4j: entries numbered without holes in the writer's own transaction, and how they are read."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from reverie.domain.beliefs import Change, Version
-from reverie.domain.changes import BeliefChange, BeliefChangeFilter
+from reverie.domain.changes import BeliefChange, BeliefChangeFilter, LogHead, LogPosition, LogSlice
 from reverie.domain.ids import new_id
 from reverie.graph.records import CHANGE
 from reverie.graph.store import Graph, Transaction
@@ -58,23 +57,6 @@ async def log_changes(
     return ids
 
 
-@dataclass(frozen=True, slots=True)
-class LogHead:
-    """Where a tenant's log is: its epoch, its last number, and the number up to which it was cut off."""
-
-    epoch: str
-    number: int
-    floor: int
-
-
-@dataclass(frozen=True, slots=True)
-class LogSlice:
-    """A stretch of the log: its entries, without those that were erased, and the number it reaches up to."""
-
-    changes: tuple[BeliefChange, ...]
-    upto: int
-
-
 LOG_HEAD = """
 MATCH (s:Store {name: 'reverie'}) OPTIONAL MATCH (c:Counter {tenant: $t})
 RETURN [s.epoch, coalesce(c.n, 0), coalesce(c.floor, 0)]
@@ -93,9 +75,10 @@ _CONDITIONS = {
 }
 
 
-async def log_head(graph: Graph, tenant: str) -> LogHead:
-    """Where the tenant's log is now."""
-    return LogHead(*await graph.read(LOG_HEAD, t=tenant))
+async def log_head(graph: Graph, tenant: str, number: int) -> LogHead:
+    """How far the log of the tenant of that number goes now."""
+    epoch, last, floor = await graph.read(LOG_HEAD, t=tenant)
+    return LogHead(LogPosition(epoch, number, last), floor)
 
 
 async def read_log(graph: Graph, tenant: str, after: int, limit: int) -> LogSlice:

@@ -8,6 +8,7 @@ from reverie.domain.clock import from_ms, now_ms
 from reverie.graph import beliefs
 from reverie.graph.writes import Writer
 from reverie.resources import Resources
+from reverie.services.bells import tell_changes
 from reverie.services.writing import check_id, read_back, write
 
 
@@ -42,6 +43,8 @@ async def _write(
     resources: Resources, tenant: str, field: str, writer: Writer, draft: object, key: str | None, asked: object
 ) -> BeliefWritten:
     done = await write(resources, tenant, field, writer, draft, key, asked=asked)
+    if done["change"] is not None:
+        tell_changes(resources, tenant)
     (belief,) = await read_back(resources, tenant, [done["belief"]], Belief)
     if done["change"] is None:
         return BeliefWritten(belief, None)

@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
-from reverie.bus.bells import Notice, NoticeKind
+from reverie.bus.bells import NoticeKind
 from reverie.domain.clock import now_ms
 from reverie.domain.dreaming import Dream
 from reverie.domain.episodes import ConsolidationStatus, Episode
@@ -18,6 +18,7 @@ from reverie.graph.beliefs import known_beliefs
 from reverie.graph.dreaming import Lease, LeaseLost, Owed
 from reverie.graph.nodes import nodes_by_id
 from reverie.resources import Resources
+from reverie.services.bells import tell_changes, tell_dreams, tell_episodes, tell_work
 
 log = logging.getLogger("reverie.dreaming")
 
@@ -41,7 +42,7 @@ async def take(resources: Resources) -> Lease | None:
     """Takes the next episode that waits, None where none does."""
     lease = await dreaming.take_episode(resources.graph, now_ms(), resources.dreaming.lease)
     if lease is not None:
-        _tell(resources, lease)
+        tell_episodes(resources, lease.tenant, [lease.episode_id])
     return lease
 
 
@@ -66,7 +67,7 @@ async def consolidate(resources: Resources, lease: Lease) -> None:
         for task in (reading, renewing):
             task.cancel()
         await asyncio.gather(reading, renewing, return_exceptions=True)
-        _tell(resources, lease)
+        tell_episodes(resources, lease.tenant, [lease.episode_id])
 
 
 async def _give_back(resources: Resources, lease: Lease, reading: "asyncio.Task[None]") -> None:
@@ -114,7 +115,7 @@ async def _failed(resources: Resources, lease: Lease, reason: str, asked: int) -
         )
         log.warning("episode %s could not be read (%s): %s", lease.episode_id, status.value.lower(), reason)
         if status is ConsolidationStatus.FAILED:
-            resources.bell.ring(Notice(NoticeKind.DREAMS, lease.tenant))
+            tell_dreams(resources, lease.tenant)
 
 
 async def _learn(resources: Resources, lease: Lease, episode: Episode, events: Sequence[Event]) -> None:
@@ -139,13 +140,9 @@ async def _learn(resources: Resources, lease: Lease, episode: Episode, events: S
         dropped=sum(dropped.counts.values()),
     )
     if done.changes:
-        resources.bell.ring(Notice(NoticeKind.CHANGES, lease.tenant))
-    for dream_id in done.dreams:
-        resources.bell.ring(Notice(NoticeKind.DREAMS, lease.tenant, {"id": dream_id}))
-
-
-def _tell(resources: Resources, lease: Lease) -> None:
-    resources.bell.ring(Notice(NoticeKind.EPISODES, lease.tenant, {"id": lease.episode_id}))
+        tell_changes(resources, lease.tenant)
+    if done.dreams:
+        tell_dreams(resources, lease.tenant)
 
 
 async def dream(resources: Resources, tenant: str, episode_ids: Sequence[str] | None, *, wait: bool) -> Dream:
@@ -159,8 +156,8 @@ async def dream(resources: Resources, tenant: str, episode_ids: Sequence[str] | 
         raise Refusals([Unsupported("no worker is running: start `reverie work`, or `reverie serve` with its worker")])
     with resources.bell.listen(NoticeKind.DREAMS, tenant=tenant) as listener:
         begun = await dreaming.start_dream(resources.graph, tenant, episode_ids, now_ms())
-        for kind in (NoticeKind.WORK, NoticeKind.DREAMS):
-            resources.bell.ring(Notice(kind, tenant, {"id": begun.id}))
+        tell_work(resources, tenant)
+        tell_dreams(resources, tenant)
         while wait and begun.finished_at is None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_AGAIN):
@@ -227,7 +224,7 @@ async def sweep(resources: Resources) -> int:
     """Closes episodes that have been idle for long; returns how many."""
     closed = await episodes.sweep_idle(resources.graph, now_ms(), resources.dreaming.idle_gap, SWEPT_AT_ONCE)
     if closed:
-        resources.bell.ring(Notice(NoticeKind.WORK, ""))
+        tell_work(resources, "")
     return closed
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from reverie.domain.events import Event, EventBatch, EventDraft, check_events
 from reverie.graph import events
 from reverie.resources import Resources
+from reverie.services.bells import tell_episodes
 from reverie.services.writing import read_back, write
 
 
@@ -21,6 +22,5 @@ async def record_events(
     batch = EventBatch(checked, resources.dreaming.idle_gap)
     writer = events.record_events
     done = await write(resources, tenant, "recordEvents", writer, batch, key, weight=len(checked), asked=checked)
-    if done["pending"]:
-        resources.pending.set()
+    tell_episodes(resources, tenant, done["pending"], work=bool(done["pending"]))
     return await read_back(resources, tenant, done["events"], Event)
