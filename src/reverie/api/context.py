@@ -11,6 +11,7 @@ from strawberry.types import Info as StrawberryInfo
 from reverie.api.loaders import Loaders
 from reverie.domain.changes import LogPosition
 from reverie.resources import Resources
+from reverie.services.changes import Follower
 
 
 @dataclass
@@ -20,12 +21,17 @@ class Context:
     resources: Resources
     tenant: str
     request_id: str
+    follower: Follower
     loaders: Loaders = field(init=False)
     request: Request | None = None
     response: Response | None = None
     background_tasks: BackgroundTasks | None = None
 
     def __post_init__(self) -> None:
+        self.renew_loaders()
+
+    def renew_loaders(self) -> None:
+        """For a subscription: the next event sees an instant of its own."""
         self.loaders = Loaders(self.resources.graph, self.tenant)
 
     async def log_position(self, number: int) -> LogPosition:

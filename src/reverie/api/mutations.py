@@ -3,11 +3,13 @@
 from typing import Annotated, Any, Protocol
 
 import strawberry
+from strawberry import UNSET
 
 from reverie.api.context import Info
 from reverie.api.errors import answered
 from reverie.api.types.beliefs import RetractBeliefInput, UpsertBeliefInput
 from reverie.api.types.conversations import CreateConversationInput, DeleteConversationInput, UpdateConversationInput
+from reverie.api.types.dreams import DreamInput
 from reverie.api.types.entities import CreateEntityInput, DeleteEntityInput, MergeEntitiesInput, UpdateEntityInput
 from reverie.api.types.episodes import CloseEpisodeInput, RetryEpisodeInput
 from reverie.api.types.events import RecordEventsInput
@@ -27,6 +29,7 @@ from reverie.api.types.payloads import (
     DeleteFactPayload,
     DeleteMemoryPayload,
     DeleteTopicPayload,
+    DreamPayload,
     MergeEntitiesPayload,
     MergeTopicsPayload,
     RecordEventsPayload,
@@ -45,7 +48,7 @@ from reverie.api.types.payloads import (
 from reverie.api.types.refs import RelateEntitiesInput, RelateMemoriesInput, UnrelateInput
 from reverie.api.types.topics import CreateTopicInput, DeleteTopicInput, MergeTopicsInput, UpdateTopicInput
 from reverie.resources import Resources
-from reverie.services import beliefs, conversations, entities, episodes, events, facts, memories, topics
+from reverie.services import beliefs, conversations, dreaming, entities, episodes, events, facts, memories, topics
 
 GIVEN = strawberry.argument(description="What is to be done, with the key that makes it happen once.")
 
@@ -369,3 +372,21 @@ class Mutation:
             return {"episode": await episodes.retry_episode(*_caller(info), input.id)}
 
         return await answered(RetryEpisodePayload, work())
+
+    @strawberry.mutation(
+        description="Runs pending episodes now; with `wait`, answers when they are done. UNSUPPORTED where no worker runs."
+    )
+    async def dream(
+        self,
+        info: Info,
+        input: Annotated[
+            DreamInput | None, strawberry.argument(description="Which episodes, and whether to wait.")
+        ] = UNSET,
+    ) -> DreamPayload | None:
+        wanted = input or DreamInput()
+        ids = given_or_none(wanted.episode_ids)
+
+        async def work() -> dict[str, Any]:
+            return {"dream": await dreaming.dream(*_caller(info), ids, wait=given_or(wanted.wait, False))}
+
+        return await answered(DreamPayload, work())

@@ -30,6 +30,7 @@ from reverie.api.types.connections import (
     page_args,
 )
 from reverie.api.types.conversations import Conversation
+from reverie.api.types.dreams import Dream
 from reverie.api.types.entities import Entity
 from reverie.api.types.episodes import Episode
 from reverie.api.types.events import Event
@@ -58,6 +59,7 @@ from reverie.domain.communities import CommunityAlgorithm
 from reverie.domain.entities import EntityType
 from reverie.domain.search import SearchMode
 from reverie.errors import BadInput, TooLarge
+from reverie.services import dreaming
 from reverie.services import search as searching
 
 Id = Annotated[strawberry.ID, strawberry.argument(description="Its id.")]
@@ -386,6 +388,10 @@ class Query:
             after=given_or_none(after),
         )
 
+    @strawberry.field(description="A dream by its id.")
+    async def dream(self, info: Info, id: Id) -> Dream | None:
+        return await dreaming.find_dream(info.context.resources, info.context.tenant, id)  # type: ignore[return-value]  # a domain value
+
     @strawberry.field(description="The server itself.")
     async def server(self, info: Info) -> Server | None:
         resources = info.context.resources
@@ -395,4 +401,5 @@ class Query:
             neo4j_version=resources.neo4j_version,
             embedder=None if embedder is None else embedder.name,
             embedding_dimensions=None if embedder is None else embedder.dimensions,
+            extractor=resources.extractor.name,
         )

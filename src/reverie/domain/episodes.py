@@ -57,6 +57,18 @@ class EpisodeFilter:
     consolidation_statuses: tuple[ConsolidationStatus, ...] | None = None
     outcomes: tuple[EpisodeOutcome, ...] | None = None
 
+    def takes(self, episode: Episode) -> bool:
+        """Whether an episode passes."""
+        return all(
+            (
+                self.thread_id in (None, episode.thread_id),
+                self.user_id in (None, episode.user_id),
+                self.agent_id in (None, episode.agent_id),
+                self.consolidation_statuses is None or episode.consolidation_status in self.consolidation_statuses,
+                self.outcomes is None or episode.outcome in self.outcomes,
+            )
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class EpisodeClosing:

@@ -9,9 +9,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from reverie.domain import policy
-from reverie.domain.episodes import ConsolidationStatus, EpisodeClosing, EpisodeOutcome, Run, Said, close
+from reverie.domain.episodes import (
+    ConsolidationStatus,
+    Episode,
+    EpisodeClosing,
+    EpisodeFilter,
+    EpisodeOutcome,
+    Run,
+    Said,
+    close,
+)
 from reverie.domain.events import EventType
 from reverie.errors import Conflict, NotFound, Refusals
+from reverie.graph.filters import Where, episode_where
+from reverie.graph.records import EPISODE, whole
 from reverie.graph.store import Graph, Raced, Transaction
 from reverie.graph.writes import Outcome, Write
 
@@ -227,3 +238,20 @@ async def sweep_idle(graph: Graph, now: int, idle_gap: int, limit: int) -> int:
         return len(still)
 
     return await graph.transact(close_idle) if idle else 0
+
+
+def unfinished_statement(where: Where) -> str:
+    """At most `$limit` of the tenant's episodes that aren't consolidated and pass a filter, oldest first."""
+    predicates = " AND ".join(("x.tenant = $t", "x.consolidationStatus <> 'CONSOLIDATED'", *where.predicates))
+    return (
+        f"MATCH (x:Episode) WHERE {predicates} WITH x ORDER BY x.startedAt, x.id LIMIT $limit "
+        f"RETURN collect({EPISODE.row('x')})"
+    )
+
+
+@whole
+async def unfinished(graph: Graph, tenant: str, wanted: EpisodeFilter, limit: int) -> list[Episode]:
+    """Episodes that aren't consolidated and pass a filter, oldest first."""
+    where = episode_where(wanted)
+    rows = await graph.read(unfinished_statement(where), t=tenant, limit=limit, **where.values())
+    return [EPISODE.value(row) for row in rows]

@@ -4,6 +4,7 @@ import strawberry
 
 from reverie.api.types.beliefs import Belief, BeliefChange
 from reverie.api.types.conversations import Conversation
+from reverie.api.types.dreams import Dream
 from reverie.api.types.entities import Entity
 from reverie.api.types.enums import InputErrorCode
 from reverie.api.types.episodes import Episode
@@ -171,3 +172,21 @@ class CloseEpisodePayload(Payload):
 @strawberry.type(description="The answer to retryEpisode.")
 class RetryEpisodePayload(Payload):
     episode: Episode | None = strawberry.field(default=None, description="The episode as it is now.")
+
+
+@strawberry.type(description="The answer to dream.")
+class DreamPayload(Payload):
+    dream: Dream | None = strawberry.field(default=None, description="The run, as far as it has come.")
+
+
+@strawberry.type(description="How much of one kind went.")
+class DeletedCount:
+    kind: str = strawberry.field(description="The kind.")
+    count: int = strawberry.field(description="How many.")
+
+
+@strawberry.type(description="The answer to forgetSubject.")
+class ForgetSubjectPayload(Payload):
+    deleted: list[DeletedCount] | None = strawberry.field(
+        default=None, description="What went, by kind; kinds of which there was nothing are left out."
+    )
