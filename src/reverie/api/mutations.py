@@ -9,7 +9,7 @@ from reverie.api.context import Info
 from reverie.api.errors import answered
 from reverie.api.types.beliefs import RetractBeliefInput, UpsertBeliefInput
 from reverie.api.types.conversations import CreateConversationInput, DeleteConversationInput, UpdateConversationInput
-from reverie.api.types.dreams import DreamInput
+from reverie.api.types.dreams import DreamInput, ForgetSubjectInput
 from reverie.api.types.entities import CreateEntityInput, DeleteEntityInput, MergeEntitiesInput, UpdateEntityInput
 from reverie.api.types.episodes import CloseEpisodeInput, RetryEpisodeInput
 from reverie.api.types.events import RecordEventsInput
@@ -25,11 +25,13 @@ from reverie.api.types.payloads import (
     CreateMemoryPayload,
     CreateTopicPayload,
     DeleteConversationPayload,
+    DeletedCount,
     DeleteEntityPayload,
     DeleteFactPayload,
     DeleteMemoryPayload,
     DeleteTopicPayload,
     DreamPayload,
+    ForgetSubjectPayload,
     MergeEntitiesPayload,
     MergeTopicsPayload,
     RecordEventsPayload,
@@ -48,7 +50,18 @@ from reverie.api.types.payloads import (
 from reverie.api.types.refs import RelateEntitiesInput, RelateMemoriesInput, UnrelateInput
 from reverie.api.types.topics import CreateTopicInput, DeleteTopicInput, MergeTopicsInput, UpdateTopicInput
 from reverie.resources import Resources
-from reverie.services import beliefs, conversations, dreaming, entities, episodes, events, facts, memories, topics
+from reverie.services import (
+    beliefs,
+    conversations,
+    dreaming,
+    entities,
+    episodes,
+    events,
+    facts,
+    forgetting,
+    memories,
+    topics,
+)
 
 GIVEN = strawberry.argument(description="What is to be done, with the key that makes it happen once.")
 
@@ -374,7 +387,8 @@ class Mutation:
         return await answered(RetryEpisodePayload, work())
 
     @strawberry.mutation(
-        description="Runs pending episodes now; with `wait`, answers when they are done. UNSUPPORTED where no worker runs."
+        description="Runs pending episodes now; with `wait`, answers when they are done. UNSUPPORTED where no "
+        "worker runs."
     )
     async def dream(
         self,
@@ -390,3 +404,15 @@ class Mutation:
             return {"dream": await dreaming.dream(*_caller(info), ids, wait=given_or(wanted.wait, False))}
 
         return await answered(DreamPayload, work())
+
+    @strawberry.mutation(
+        description="Erases all of one subject: events, episodes, beliefs, memories, and what rested on them alone."
+    )
+    async def forget_subject(
+        self, info: Info, input: Annotated[ForgetSubjectInput, GIVEN]
+    ) -> ForgetSubjectPayload | None:
+        async def work() -> dict[str, Any]:
+            gone = await forgetting.forget_subject(*_caller(info), input.subject_id)
+            return {"deleted": [DeletedCount(kind=kind, count=count) for kind, count in sorted(gone.items())]}
+
+        return await answered(ForgetSubjectPayload, work())

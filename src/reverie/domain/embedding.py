@@ -68,3 +68,12 @@ def _first(wanted: str, *, empty: bool, names: dict[Provider, str], has_key: boo
 
 def _named(names: dict[Provider, str], wanted: str) -> str:
     return next((name for provider, name in names.items() if provider == wanted), wanted)
+
+
+_RELATED_FROM = {"local": 0.94, "openai": 0.8}
+"""By provider, the score from which two memories are related; models differ in how near all texts are to each other."""
+
+
+def related_from(embedder: str) -> float:
+    """The score, (1 + cosine) / 2, from which two memories with this embedder's vectors are related for being alike."""
+    return _RELATED_FROM.get(embedder.partition(":")[0], 0.9)

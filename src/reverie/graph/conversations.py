@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reverie.domain.conversations import ConversationDraft
+from reverie.domain.conversations import ConversationDraft, thread_title
 from reverie.domain.ids import new_id
 from reverie.domain.names import normal_form
 from reverie.domain.text import index_text
@@ -61,7 +61,21 @@ def titled(number: int, title: str) -> dict[str, Any]:
         "form": normal_form(title),
         "words": index_text(title, f"{number}{KIND_LETTER}"),
         "untitled": None,
+        "madeByServer": None,
     }
+
+
+def thread_titled(number: int, thread: str) -> dict[str, Any]:
+    """As `titled`, by the thread's own name, until a message gives a better one."""
+    return titled(number, thread_title(thread) or thread) | {"untitled": True, "madeByServer": True}
+
+
+def message_titled(number: int, title: str) -> dict[str, Any]:
+    """As `titled`, by the thread's first message."""
+    return titled(number, title) | {"madeByServer": True}
+
+
+TITLE_THREADS = "UNWIND $rows AS row MATCH (c:Conversation&Node {id: row[0]}) SET c += row[1]"
 
 
 @dataclass(frozen=True, slots=True)

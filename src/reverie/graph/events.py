@@ -10,7 +10,7 @@ from reverie.domain.conversations import thread_title
 from reverie.domain.episodes import Arrival, ConsolidationStatus, Run, segment
 from reverie.domain.events import EventBatch, EventDraft, EventType, content_text, readable
 from reverie.domain.ids import new_id
-from reverie.graph.conversations import titled
+from reverie.graph.conversations import TITLE_THREADS, message_titled, thread_titled
 from reverie.graph.episodes import Thread, create_runs, grow_runs, lock_runs, write_closings
 from reverie.graph.store import Raced, Transaction
 from reverie.graph.writes import Outcome, Write
@@ -27,7 +27,6 @@ SET c.lockedAt = $now
 SET c.updatedAt = CASE WHEN c.updatedAt < $now THEN $now ELSE c.updatedAt END
 RETURN collect([[c.tenant, c.threadId], c.id, coalesce(c.untitled, false)])
 """
-TITLE_THREADS = "UNWIND $rows AS row MATCH (c:Conversation&Node {id: row[0]}) SET c += row[1]"
 CREATE_EVENTS = """
 UNWIND $rows AS row
 MATCH (c:Conversation&Node {id: row.conversation}) MATCH (e:Episode&Node {id: row.episode})
@@ -178,8 +177,8 @@ async def _lock_threads(
     rows = []
     for thread in sorted(threads):
         title, number = titles[thread], threads[thread][0].write.number
-        properties = titled(number, title or thread_title(thread[1]) or thread[1])
-        properties |= {"id": new_id(), "createdAt": now, "updatedAt": now, "untitled": None if title else True}
+        properties = thread_titled(number, thread[1]) if title is None else message_titled(number, title)
+        properties |= {"id": new_id(), "createdAt": now, "updatedAt": now}
         rows.append({"tenant": thread[0], "threadId": thread[1], "properties": properties})
     conversations: dict[Thread, str] = {}
     named: list[list[Any]] = []
@@ -187,7 +186,7 @@ async def _lock_threads(
         thread = (tenant, name)
         conversations[thread] = conversation
         if untitled and (title := titles[thread]):
-            named.append([conversation, titled(threads[thread][0].write.number, title)])
+            named.append([conversation, message_titled(threads[thread][0].write.number, title)])
     if named:
         await transaction.run(TITLE_THREADS, rows=named)
     return conversations

@@ -83,6 +83,8 @@ _INDEXES = (
     "CREATE INDEX episode_owed IF NOT EXISTS FOR (n:Episode) ON (n.tenant, n.consolidationStatus)",
     "CREATE INDEX belief_subject IF NOT EXISTS FOR (n:Belief) ON (n.tenant, n.subjectId)",
     "CREATE INDEX dream_begin IF NOT EXISTS FOR (n:Dream) ON (n.tenant, n.startedAt)",
+    "CREATE INDEX topic_made IF NOT EXISTS FOR (n:Topic) ON (n.madeByServer, n.id)",
+    "CREATE INDEX entity_made IF NOT EXISTS FOR (n:Entity) ON (n.madeByServer, n.id)",
     "CREATE INDEX memory_enrichment IF NOT EXISTS FOR (n:Memory) ON (n.enrichment, n.createdAt)",
     "CREATE FULLTEXT INDEX words IF NOT EXISTS FOR (n:Memory|Conversation|Topic|Fact|Entity) ON EACH [n.words] "
     "OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace', `fulltext.eventually_consistent`: true}}",

@@ -1,11 +1,19 @@
 """The worker's jobs, each one call of a use case."""
 
+import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from reverie.errors import ReverieError
 from reverie.graph.dreaming import Lease
 from reverie.resources import Resources
-from reverie.services import dreaming, embedding
+from reverie.services import dreaming, embedding, enrichment
+
+log = logging.getLogger("reverie.worker")
+
+ORPHANS_EVERY = 10.0
+"""Seconds between two stretches of the sweep."""
 
 Task = Callable[[Resources], Coroutine[Any, Any, None]]
 
@@ -35,7 +43,30 @@ async def sweep(resources: Resources) -> None:
     await dreaming.sweep(resources)
 
 
-HOUSEKEEPING: tuple[tuple[float, Task], ...] = ((5.0, sweep),)
+async def enrich(resources: Resources) -> None:
+    """Reads memories until none waits."""
+    while await enrichment.enrich_some(resources):
+        pass
+
+
+async def erase_expired(resources: Resources) -> None:
+    """Erases memories whose time is over, until none is left."""
+    while await enrichment.erase_expired(resources):
+        pass
+
+
+async def sweep_orphans(resources: Resources) -> None:
+    """Takes away, for ever, what the server made and nothing leads to any more; a stretch at a time."""
+    swept = enrichment.Sweep()
+    while True:
+        try:
+            await swept.go_on(resources)
+        except ReverieError as error:
+            log.warning("orphans could not be swept: %s", error)
+        await asyncio.sleep(ORPHANS_EVERY)
+
+
+HOUSEKEEPING: tuple[tuple[float, Task], ...] = ((5.0, sweep), (10.0, erase_expired), (1.0, enrich))
 """What is done again and again, with the seconds between."""
-ENDLESS: tuple[Task, ...] = (embedding.embed_waiting,)
+ENDLESS: tuple[Task, ...] = (embedding.embed_waiting, sweep_orphans)
 """What runs as long as the worker."""

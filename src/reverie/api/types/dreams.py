@@ -29,3 +29,10 @@ class DreamInput:
         default=UNSET, description="These episodes; all that are pending unless given."
     )
     wait: bool | None = strawberry.field(default=False, description="Answer when it is done, not at once.")
+
+
+@strawberry.input(description="Whom to forget.")
+class ForgetSubjectInput:
+    subject_id: str = strawberry.field(
+        description="The subject: a userId of events, a subjectId of beliefs and memories."
+    )
