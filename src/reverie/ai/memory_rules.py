@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from reverie.ai.sentences import Sentence, sentences
+from reverie.ai.sentences import Sentence, sentences, word_set
 from reverie.domain.entities import EntityType
 from reverie.domain.extraction import MemoryReading, cleaned_memory_reading
 from reverie.domain.facts import FactDraft
@@ -23,33 +23,33 @@ _CAPITAL = r"(?:[A-Z][\w'’]*[\w](?:-[A-Z]\w+)?)"  # noqa: RUF001 - both apostr
 _NAME = re.compile(rf"\b{_CAPITAL}(?:[ \t]+(?:(?:of|de|van|von|der|la|del)[ \t]+)?{_CAPITAL})+")
 _CODE = re.compile(
     r"(?<![\w./@-])(?:"
-    r"(?P<camel>[a-z]+[a-z0-9]*(?:[A-Z][a-z0-9]+)+|(?:[A-Z][a-z0-9]+){2,})"
-    r"|(?P<dotted>[A-Za-z_]\w*(?:\.[a-z_]\w*)+)"
-    r"|(?P<snake>[a-z][a-z0-9]*(?:_[a-z0-9]+)+)"
-    r"|(?P<kebab>[a-z][a-z0-9]*(?:-[a-z0-9]+)+)"
+    r"(?P<camel>[a-z][a-z0-9]{0,40}(?:[A-Z][a-z0-9]{1,40}){1,9}|(?:[A-Z][a-z0-9]{1,40}){2,9})"
+    r"|(?P<dotted>[A-Za-z_]\w{0,60}(?:\.[a-z_]\w{0,60}){1,9})"
+    r"|(?P<snake>[a-z][a-z0-9]{0,40}(?:_[a-z0-9]{1,40}){1,9})"
+    r"|(?P<kebab>[a-z][a-z0-9]{0,40}(?:-[a-z0-9]{1,40}){1,9})"
     r")(?![\w@/-]|\.\w)"
 )
 _TICKED = re.compile(r"`([^`\n]{2,60})`")
 _CODE_WORD = re.compile(r"[A-Za-z_][\w.-]*")
-_TECHNICAL_PARTS = frozenset(
+_TECHNICAL_PARTS = word_set(
     "api app cli db sdk service server client lib js ts py ui web worker core driver plugin proxy gateway backend "
-    "frontend repo sql http queue cache auth config cron job bot".split()  # noqa: SIM905 - a list of words reads best as words
+    "frontend repo sql http queue cache auth config cron job bot"
 )
 _ORDINARY_DOTTED = frozenset(("e.g", "i.e", "a.m", "p.m", "etc"))
-_OPENERS = frozenset(
+_OPENERS = word_set(
     "the a an in on at when if while after before since for from with without my our your his her their its i we "
     "he she they it this that these those and but or so then as to of by yes no not all some every each both "
     "during also there here what who where why how because although please today yesterday tomorrow monday "
-    "tuesday wednesday thursday friday saturday sunday last next dear hi hello thanks note".split()  # noqa: SIM905 - a list of words reads best as words
+    "tuesday wednesday thursday friday saturday sunday last next dear hi hello thanks note"
 )
 _TITLES = frozenset(("mr", "mrs", "ms", "dr", "prof"))
-_ORGANISATIONS = frozenset(
+_ORGANISATIONS = word_set(
     "inc ltd llc gmbh ag corp corporation company university institute college school bank foundation association "
-    "agency group labs team department ministry society club hospital".split()  # noqa: SIM905 - a list of words reads best as words
+    "agency group labs team department ministry society club hospital"
 )
-_PLACES = frozenset(
+_PLACES = word_set(
     "street avenue road square river lake mountain mountains island islands park city county valley bay beach "
-    "airport station".split()  # noqa: SIM905 - a list of words reads best as words
+    "airport station"
 )
 _BY_A_PERSON = re.compile(
     r"\s+(?:said|says|told|tells|asked|asks|wrote|writes|joined|works|worked|lives|lived|likes|loves|prefers|thinks"
@@ -68,11 +68,11 @@ _WORD = re.compile(r"[^\W\d_][^\W\d_'’-]*(?:[-'’][^\W\d_]+)*")  # noqa: RUF0
 _NOUN_ENDING = re.compile(
     r"(?:tion|sion|ment|ness|ity|ship|ance|ence|ism|logy|graphy|hood|ware|ture|age|base|ing|ings|tions|ments|ities)\Z"
 )
-_BEFORE_A_NOUN = frozenset(
+_BEFORE_A_NOUN = word_set(
     "the a an my our your his her their its this that these those of for about on in with from into via per each "
-    "every no new old using".split()  # noqa: SIM905 - a list of words reads best as words
+    "every no new old using"
 )
-_NO_TOPIC = frozenset(
+_NO_TOPIC = word_set(
     "about above after again against almost along already also although always among another anyone anything "
     "around because been before being below between both cannot come comes could does doing done down during each "
     "either else even ever every everyone everything first from further gave getting gets give gives goes going "
@@ -86,7 +86,7 @@ _NO_TOPIC = frozenset(
     "work worked working works would year years yesterday your yours yourself week weeks month months time times "
     "days good better best great little long short large small high able back away asked call called kind sort "
     "lots quite seem seems seemed instead decided agreed moved started stopped finished shows show found find "
-    "tried trying start".split()  # noqa: SIM905 - a list of words reads best as words
+    "tried trying start"
 )
 
 _SUBJECT = r"(?P<subject>(?:the +|our +|my +)?[\w`][\w`'.+#/-]*(?: +[\w`][\w`'.+#/-]*){0,4}?)"
@@ -108,8 +108,8 @@ _FACTS: tuple[tuple[str, re.Pattern[str], EntityType | None, EntityType | None],
     )
 )
 _OBJECT_END = re.compile(
-    r"[,;:(]|[.!?…]+\Z| - | [\u2013\u2014] |\s(?:and|but|because|since|so|which|that|who|where|when|while|until|although"
-    r"|for|to|with|as|instead|in order|via|through|after|before)\b",
+    r"[,;:(]|[.!?…]+\Z| - | [\u2013\u2014] |\s(?:and|but|because|since|so|which|that|who|where|when|while|until"
+    r"|although|for|to|with|as|instead|in order|via|through|after|before)\b",
     re.IGNORECASE,
 )
 _LONGEST_OBJECT = 6
