@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from reverie.ai.memory_rules import read_memory
-from reverie.ai.sentences import sentences
+from reverie.ai.sentences import sentences, word_set
 from reverie.domain import policy
 from reverie.domain.beliefs import BeliefType, EvidenceKind
 from reverie.domain.entities import EntityType
@@ -129,108 +129,15 @@ _VAGUE = re.compile(
 )
 _ARTICLE = re.compile(r"the\s", re.IGNORECASE)
 _NAME_WORDS = re.compile(r"(?:(?:Mr|Mrs|Ms|Dr|Prof)\.? )?[^\W\d_][\w'.-]*(?: [^\W\d_][\w'.-]*){0,3}")
-_NOT_A_NAME = frozenset(
-    [
-        "not",
-        "on",
-        "in",
-        "at",
-        "the",
-        "a",
-        "an",
-        "of",
-        "for",
-        "to",
-        "from",
-        "by",
-        "with",
-        "and",
-        "or",
-        "but",
-        "is",
-        "was",
-        "hard",
-        "easy",
-        "difficult",
-        "spelled",
-        "spelt",
-        "pronounced",
-        "so",
-        "very",
-        "just",
-        "also",
-        "back",
-        "later",
-        "tomorrow",
-        "today",
-        "now",
-        "when",
-        "if",
-        "maybe",
-        "asap",
-        "crazy",
-        "names",
-        "already",
-        "still",
-        "important",
-        "irrelevant",
-        "here",
-        "there",
-        "called",
-        "it",
-        "that",
-        "this",
-        "whatever",
-        "anytime",
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-    ]
+_NOT_A_NAME = word_set(
+    "not on in at the a an of for to from by with and or but is was hard easy difficult spelled spelt pronounced "
+    "so very just also back later tomorrow today now when if maybe asap crazy names already still important "
+    "irrelevant here there called it that this whatever anytime monday tuesday wednesday thursday friday saturday "
+    "sunday"
 )
-_NOT_A_PLACE = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "my",
-        "our",
-        "this",
-        "that",
-        "these",
-        "those",
-        "it",
-        "fear",
-        "hope",
-        "peace",
-        "constant",
-        "denial",
-        "sin",
-        "luxury",
-        "poverty",
-        "harmony",
-        "home",
-        "night",
-        "work",
-        "times",
-        "weekends",
-        "random",
-        "least",
-        "present",
-        "once",
-        "all",
-        "first",
-        "last",
-        "noon",
-        "midnight",
-        "free",
-        "fun",
-        "now",
-        "myself",
-    ]
+_NOT_A_PLACE = word_set(
+    "a an the my our this that these those it fear hope peace constant denial sin luxury poverty harmony home "
+    "night work times weekends random least present once all first last noon midnight free fun now myself"
 )
 _PAST = re.compile(
     r"(?:\w+ed|said|thought|knew|was|were|had|did|went|got|saw|heard|told|wanted|meant|felt|been|made|gave|took|came"

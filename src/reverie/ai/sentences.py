@@ -26,6 +26,11 @@ _OPENING = re.compile(r"(?<![\w'])'(?=\w)")
 _CLOSING = re.compile(r"(?<=[\w.!?,])'(?![\w'])")
 
 
+def word_set(words: str) -> frozenset[str]:
+    """The words of a list that is written as words with blanks between them."""
+    return frozenset(words.split())
+
+
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """A sentence: the text's own characters, and the same with plain apostrophes and blanks (of equal length)."""

@@ -58,93 +58,19 @@ _CARD = re.compile(
 _PLACEHOLDER = re.compile(r"[*x.•<{\[%(]|\$[({A-Z_]|[A-Za-z_.]+\(", re.IGNORECASE)
 _TELLING = re.compile(r"(?=.*[0-9!@#$%^&*+=?~])|.*[a-z][A-Z]")
 _TAIL = ".,;:!?)]}>\"'`"
-_ORDINARY = frozenset(
-    [
-        "weak",
-        "strong",
-        "wrong",
-        "right",
-        "correct",
-        "incorrect",
-        "invalid",
-        "valid",
-        "expired",
-        "required",
-        "optional",
-        "missing",
-        "empty",
-        "blank",
-        "reset",
-        "changed",
-        "stored",
-        "saved",
-        "hashed",
-        "encrypted",
-        "salted",
-        "protected",
-        "secure",
-        "insecure",
-        "safe",
-        "unsafe",
-        "unknown",
-        "known",
-        "forgotten",
-        "lost",
-        "leaked",
-        "compromised",
-        "set",
-        "unset",
-        "same",
-        "different",
-        "long",
-        "short",
-        "too",
-        "not",
-        "never",
-        "always",
-        "still",
-        "also",
-        "being",
-        "null",
-        "none",
-        "true",
-        "false",
-        "string",
-        "text",
-        "here",
-        "there",
-        "below",
-        "above",
-        "following",
-        "secret",
-        "hidden",
-        "redacted",
-        "available",
-        "easy",
-        "hard",
-        "bad",
-        "good",
-        "fine",
-        "the",
-        "that",
-        "this",
-        "what",
-        "used",
-        "shared",
-        "sent",
-        "rotated",
-        "managed",
-        "checked",
-        "needed",
-        "default",
-        "nothing",
-        "something",
-    ]
+_ORDINARY_WORDS = (
+    "weak strong wrong right correct incorrect invalid valid expired required optional missing empty blank reset "
+    "changed stored saved hashed encrypted salted protected secure insecure safe unsafe unknown known forgotten "
+    "lost leaked compromised set unset same different long short too not never always still also being null none "
+    "true false string text here there below above following secret hidden redacted available easy hard bad good "
+    "fine the that this what used shared sent rotated managed checked needed default nothing something"
 )
+_ORDINARY = frozenset(_ORDINARY_WORDS.split())
 
 _FEWEST_OF_A_TOKEN = 8
 _FEWEST_OF_A_PASSWORD = 4
 _DIGITS_OF_A_CARD = range(13, 20)
+_FIRST_OF_A_CARD = "23456"
 
 
 def masked(text: str) -> str:
@@ -231,20 +157,24 @@ def _tokens(text: str) -> Iterator[tuple[int, int]]:
 def _cards(text: str) -> Iterator[tuple[int, int]]:
     for run in _DIGITS.finditer(text):
         groups = [group.span() for group in _GROUP.finditer(run[0])]
-        last = -1
-        for first in range(len(groups)):
-            if groups[first][0] < last:
+        digits = "".join(run[0][start:stop] for start, stop in groups)
+        # where a group ends, counted in digits, and where that is in the run
+        ends: dict[int, int] = {}
+        starts: list[tuple[int, int]] = []
+        counted = 0
+        for start, stop in groups:
+            starts.append((counted, start))
+            counted += stop - start
+            ends[counted] = stop
+        taken = 0
+        for first, start in starts:
+            if first < taken or digits[first] not in _FIRST_OF_A_CARD:
                 continue
-            digits = ""
-            for start, stop in groups[first : first + max(_DIGITS_OF_A_CARD)]:
-                digits += run[0][start:stop]
-                if len(digits) not in _DIGITS_OF_A_CARD:
-                    if len(digits) > max(_DIGITS_OF_A_CARD):
-                        break
-                    continue
-                if _CARD.fullmatch(digits) and _luhn(digits):
-                    last = stop
-                    yield run.start() + groups[first][0], run.start() + stop
+            for length in _DIGITS_OF_A_CARD:
+                last = first + length
+                if last in ends and _CARD.fullmatch(digits, first, last) and _luhn(digits[first:last]):
+                    taken = last
+                    yield run.start() + start, run.start() + ends[last]
                     break
 
 
