@@ -14,8 +14,8 @@ def part_form(part: str) -> str:
     "new " begins "New York" and doesn't begin "Newton".
     """
     form = normal_form(part)
-    ends = normalize("NFKC", part)
-    before, after = ends[:1].isspace(), ends[-1:].isspace()
+    # as they are written: NFKC makes a blank with a mark of a spacing accent
+    before, after = part[:1].isspace(), part[-1:].isspace()
     return f"{' ' * before}{form}{' ' * after}" if form else ""
 
 
