@@ -10,6 +10,7 @@ from strawberry.types import ExecutionContext
 
 from reverie.api.mutations import Mutation
 from reverie.api.queries import Query
+from reverie.api.subscriptions import Subscription
 from reverie.api.types.communities import Community
 from reverie.api.types.scalars import DateTime
 from reverie.errors import BadInput
@@ -38,6 +39,7 @@ class _FitLiterals(ValidationRule):
 schema = _Schema(
     query=Query,
     mutation=Mutation,
+    subscription=Subscription,
     types=[Community],
     scalar_overrides={datetime: DateTime},
     extensions=[

@@ -21,6 +21,8 @@ from reverie.domain.changes import (
     LogSlice,
 )
 from reverie.errors import ReverieError
+from reverie.graph import changes
+from reverie.resources import Resources
 
 log = logging.getLogger("reverie.changes")
 
@@ -322,3 +324,23 @@ class _Reader:
                     number = notice.body.get("number")
                     if not isinstance(number, int) or number > self._position.number:
                         return
+
+
+class StoredLog:
+    """The log as Neo4j has it (`ChangeLog`)."""
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+
+    async def head(self, tenant: str) -> LogHead:
+        """How far the tenant's log goes now."""
+        return await changes.log_head(self._resources.graph, tenant, await self._resources.tenant_number(tenant))
+
+    async def read_log(self, tenant: str, after: int, limit: int) -> LogSlice:
+        """The entries of the next `limit` numbers after one, without those that were erased."""
+        return await changes.read_log(self._resources.graph, tenant, after, limit)
+
+
+def make_follower(resources: Resources) -> Follower:
+    """What hands the stored log to its subscribers; to be closed."""
+    return Follower(StoredLog(resources), resources.bell)

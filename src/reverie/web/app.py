@@ -10,6 +10,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from reverie.resources import Resources, open_resources
+from reverie.services.changes import make_follower
 from reverie.services.embedding import embed_waiting
 from reverie.settings import Settings
 from reverie.web import health
@@ -33,6 +34,7 @@ def create_app(
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         async with opener(settings) as resources:
             app.state.resources = resources
+            app.state.follower = make_follower(resources)
             running = [asyncio.create_task(_run(companion, resources)) for companion in companions]
             # what start-up made lives as long as the process: the collector needn't look at it again
             gc.collect()
@@ -45,6 +47,7 @@ def create_app(
                 for task in running:
                     with suppress(asyncio.CancelledError):
                         await task
+                await app.state.follower.close()
 
     graphql = GraphQLApp(Callers(settings.keys()))
     return Starlette(

@@ -59,7 +59,8 @@ class GraphQLApp(GraphQL[Context, None]):
 
     async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Context:
         tenant = self._callers.tenant(request.headers.get("authorization"))
-        return Context(request.app.state.resources, tenant, request.state.request_id)
+        state = request.app.state
+        return Context(state.resources, tenant, request.state.request_id, state.follower)
 
     def should_render_graphql_ide(self, request: object) -> bool:
         """Never: GraphiQL has a page of its own."""
