@@ -87,6 +87,7 @@ class Settings:
     )
     openai_api_key: str | None = _setting("OPENAI_API_KEY", "Key for OpenAI or a compatible server.", secret=True)
     openai_base_url: str | None = _setting("OPENAI_BASE_URL", "Address of a compatible server.")
+    worker: str = _setting("REVERIE_WORKER", "Whether `serve` has a worker of its own: on or off.", "on")
     extractor: str = _setting(
         "REVERIE_EXTRACTOR",
         "What reads episodes and memories: auto, openai or rules; auto is openai where there is a key. Rules send "
@@ -128,6 +129,7 @@ class Settings:
     def check(self) -> None:
         """Raises ConfigurationError for values that can't be, or can't work together."""
         self._check_one_of("embedder", EMBEDDERS)
+        self._check_one_of("worker", ("on", "off"))
         self._check_one_of("extractor", EXTRACTORS)
         self._check_one_of("log_level", LOG_LEVELS)
         if not 0 <= self.port <= 65_535:  # noqa: PLR2004 - the largest port

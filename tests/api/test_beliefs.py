@@ -42,12 +42,10 @@ async def retract(api: Api, belief_id: str, **more: Any) -> dict[str, Any]:
 
 
 async def history(api: Api, subject: str = "alex", key: str = "editor.indentation") -> list[dict[str, Any]]:
+    every = ["ACTIVE", "SUPERSEDED", "CONTRADICTED", "RETRACTED"]
     found = await api(
-        f"""query($s: String!, $k: String!) {{
-          beliefs(filter: {{subjectId: $s, keys: [$k], epistemicStatuses: [ACTIVE, SUPERSEDED, CONTRADICTED, RETRACTED]}},
-                  first: 200) {{ nodes {{ {BELIEF} }} totalCount }} }}""",
-        s=subject,
-        k=key,
+        f"query($f: BeliefFilter) {{ beliefs(filter: $f, first: 200) {{ nodes {{ {BELIEF} }} totalCount }} }}",
+        f={"subjectId": subject, "keys": [key], "epistemicStatuses": every},
     )
     nodes: list[dict[str, Any]] = found["beliefs"]["nodes"]
     assert found["beliefs"]["totalCount"] == len(nodes)
@@ -55,11 +53,10 @@ async def history(api: Api, subject: str = "alex", key: str = "editor.indentatio
 
 
 async def log(api: Api, first: int = 200, **filter_: Any) -> list[dict[str, Any]]:
-    found = await api(
-        f"query($f: BeliefChangeFilter, $first: Int) {{ beliefChanges(filter: $f, first: $first) {{ nodes {{ {CHANGE} }} }} }}",
-        f=filter_,
-        first=first,
+    query = (
+        f"query($f: BeliefChangeFilter, $n: Int) {{ beliefChanges(filter: $f, first: $n) {{ nodes {{ {CHANGE} }} }} }}"
     )
+    found = await api(query, f=filter_, n=first)
     nodes: list[dict[str, Any]] = found["beliefChanges"]["nodes"]
     return nodes
 
@@ -229,7 +226,10 @@ async def test_the_log_is_paged_filtered_and_counted_by_its_own_cursors(api: Api
     assert all(edge["cursor"] == edge["node"]["cursor"] for edge in page["edges"])
     assert [edge["node"]["belief"]["value"] for edge in rest["edges"]] == ["value 2", "value 3", "value 4"]
     assert rest["pageInfo"]["hasNextPage"] is False
-    assert ([edge["node"]["belief"]["value"] for edge in ones["edges"]], ones["totalCount"]) == (["value 1", "value 3"], 2)
+    assert ([edge["node"]["belief"]["value"] for edge in ones["edges"]], ones["totalCount"]) == (
+        ["value 1", "value 3"],
+        2,
+    )
     end = (await api("{ changesCursor }"))["changesCursor"]
     assert end == rest["pageInfo"]["endCursor"]
     assert (await api(query, after=end))["beliefChanges"]["edges"] == []
@@ -267,7 +267,9 @@ async def test_a_subject_that_is_an_entity_is_linked(api: Api) -> None:
     created = await api.mutate("createEntity", "CreateEntityInput", "entity { id }", {"name": "Alex", "type": "PERSON"})
     await upserted(api, "tabs")
 
-    found = await api("{ beliefs { nodes { entity { id } audit { nodes { kind } totalCount } evidence { nodes { id } } } } }")
+    found = await api(
+        "{ beliefs { nodes { entity { id } audit { nodes { kind } totalCount } evidence { nodes { id } } } } }"
+    )
 
     (node,) = found["beliefs"]["nodes"]
     assert node["entity"] == created["entity"]

@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib
-import signal
 import socket as sockets
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -12,13 +11,13 @@ import click
 import uvicorn
 import uvloop
 
-from reverie.commands.notices import embedder_sentence, listen_socket, say
+from reverie.commands.notices import embedder_sentence, extractor_sentence, listen_socket, say
+from reverie.commands.signals import on_first_signal
 from reverie.resources import Resources, open_resources
-from reverie.services.embedding import embed_waiting
 from reverie.settings import Settings
+from reverie.worker.loop import work
 
 Work = Callable[[Resources], Awaitable[None]]
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def serve(settings: Settings, companions: Sequence[Work] = (), prepare: Work | None = None) -> None:
@@ -30,7 +29,8 @@ def serve(settings: Settings, companions: Sequence[Work] = (), prepare: Work | N
         listen_socket(settings.host, settings.port) as listening,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(_Serving(settings, listening).run((embed_waiting, *companions), prepare))
+        own = (work,) if settings.worker == "on" else ()
+        runner.run(_Serving(settings, listening).run((*own, *companions), prepare))
 
 
 class _Server(uvicorn.Server):
@@ -53,8 +53,7 @@ class _Serving:
 
     async def run(self, companions: Sequence[Work], prepare: Work | None) -> None:
         self._running = asyncio.current_task()
-        for number in _SIGNALS:
-            asyncio.get_running_loop().add_signal_handler(number, self._stop)
+        on_first_signal(self._stop)
         try:
             await self._open_and_serve(companions, prepare)
         except asyncio.CancelledError:
@@ -63,8 +62,6 @@ class _Serving:
 
     def _stop(self) -> None:
         self._told_to_stop = True
-        for number in _SIGNALS:
-            asyncio.get_running_loop().remove_signal_handler(number)
         if self._server is not None:
             self._server.should_exit = True
         elif self._running is not None:
@@ -108,5 +105,6 @@ def _announce(settings: Settings, port: int, resources: Resources) -> None:
     say(f"  Reverie is ready.  GraphiQL  {click.style(f'{where}/graphiql', bold=True)}")
     say(f"                     API       {where}/graphql")
     say("")
+    say(f"  {extractor_sentence(settings, resources)}")
     say(f"  {embedder_sentence(settings, resources)}")
     say("  Stop with Ctrl-C.")

@@ -267,11 +267,15 @@ async def consolidate(
     return await graph.transact(work)
 
 
-FIND_OWED = """
+LOCK_OWED = """
 MATCH (e:Episode) WHERE e.tenant = $t AND e.consolidationStatus IN ['PENDING', 'PROCESSING']
   AND ($ids IS NULL OR e.id IN $ids)
-SET e.notBefore = null
+WITH e ORDER BY e.id SET e.notBefore = null
 RETURN collect(e.id)
+"""
+STILL_OWED = """
+UNWIND $ids AS i MATCH (e:Episode&Node {id: i}) WHERE e.consolidationStatus IN ['PENDING', 'PROCESSING']
+RETURN collect(i)
 """
 CREATE_DREAM = """
 CREATE (d:Dream) SET d = $properties
@@ -288,7 +292,9 @@ async def start_dream(graph: Graph, tenant: str, ids: Sequence[str] | None, now:
     """Makes a dream over the tenant's episodes that wait or are at work, or over those of them that are named."""
 
     async def work(transaction: Transaction) -> Dream:
-        owed = await transaction.run(FIND_OWED, t=tenant, ids=None if ids is None else list(ids))
+        locked = await transaction.run(LOCK_OWED, t=tenant, ids=None if ids is None else list(ids))
+        # one that was consolidated while its lock was waited for will never tell this dream
+        owed = await transaction.run(STILL_OWED, ids=locked)
         properties = {
             "id": new_id(),
             "tenant": tenant,
@@ -370,3 +376,18 @@ async def leave(graph: Graph, worker_id: str) -> None:
 async def any_worker(graph: Graph, since: int) -> bool:
     """Whether any worker showed life since an instant, in ms."""
     return bool(await graph.read(ANY_WORKER, since=since))
+
+
+EVERYTHING_OWED = """
+RETURN [
+  COUNT { MATCH (e:Episode {consolidationStatus: 'PENDING'}) }
+    + COUNT { MATCH (e:Episode {consolidationStatus: 'PROCESSING'}) },
+  COUNT { MATCH (e:Episode {consolidationStatus: 'FAILED'}) }
+]
+"""
+
+
+async def everything_owed(graph: Graph) -> tuple[int, int]:
+    """How many episodes of all tenants wait or are at work, and how many failed."""
+    pending, failed = await graph.read(EVERYTHING_OWED)
+    return pending, failed

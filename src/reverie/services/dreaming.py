@@ -236,3 +236,8 @@ async def beat(resources: Resources, worker_id: str) -> None:
 async def leave(resources: Resources, worker_id: str) -> None:
     """Says that a worker ends."""
     await dreaming.leave(resources.graph, worker_id)
+
+
+async def everything_owed(resources: Resources) -> tuple[int, int]:
+    """How many episodes of all tenants wait or are being read, and how many failed."""
+    return await dreaming.everything_owed(resources.graph)

@@ -11,7 +11,6 @@ from starlette.routing import Route
 
 from reverie.resources import Resources, open_resources
 from reverie.services.changes import make_follower
-from reverie.services.embedding import embed_waiting
 from reverie.settings import Settings
 from reverie.web import health
 from reverie.web.assets import asset_routes
@@ -25,9 +24,7 @@ Companion = Callable[[Resources], Awaitable[None]]
 Opener = Callable[[Settings], AbstractAsyncContextManager[Resources]]
 
 
-def create_app(
-    settings: Settings, companions: Sequence[Companion] = (embed_waiting,), opener: Opener = open_resources
-) -> Starlette:
+def create_app(settings: Settings, companions: Sequence[Companion] = (), opener: Opener = open_resources) -> Starlette:
     """The ASGI application for these settings; its lifespan opens all it needs, and closes it in reverse."""
 
     @asynccontextmanager
