@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from unicodedata import normalize
 
 from reverie.ai.sentences import Sentence, sentences, word_set
 from reverie.domain.entities import EntityType
@@ -37,6 +38,7 @@ _TECHNICAL_PARTS = word_set(
 )
 _ORDINARY_DOTTED = frozenset(("e.g", "i.e", "a.m", "p.m", "etc"))
 _OPENERS = word_set(
+    "near under over around through between about into onto "
     "the a an in on at when if while after before since for from with without my our your his her their its i we "
     "he she they it this that these those and but or so then as to of by yes no not all some every each both "
     "during also there here what who where why how because although please today yesterday tomorrow monday "
@@ -131,7 +133,8 @@ def read_memory(content: str, known_entities: Sequence[tuple[str, EntityType]]) 
     Entities are the known ones that it names, names of two to four capitalised words, code words, and the ends of
     facts whose verb tells what they are. Topics are the words that it repeats, else a few that stand as nouns do.
     """
-    text = _ADDRESS.sub(" ", masked(content))
+    # composed, so that no name ends between a letter and its accent
+    text = _ADDRESS.sub(" ", normalize("NFKC", masked(content)))
     own = list(sentences(text))
     entities = list(_known(text, known_entities))
     entities += _code_words(text)
