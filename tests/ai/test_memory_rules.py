@@ -37,6 +37,7 @@ KNOWN = [("Neo4j", TOOL), ("Bob", PERSON), ("C++", TOOL), ("New York", PLACE), (
         ("A Heading With Far Too Many Capitals", []),
         ("Alone stands one capital", []),
         ("call getUserById in EventStore", [("getUserById", CONCEPT), ("EventStore", CONCEPT)]),
+        ("SLOT_WINDOW", [("SLOT_WINDOW", CONCEPT)]),
         ("import reverie.graph.store, user_names", [("reverie.graph.store", CONCEPT), ("user_names", CONCEPT)]),
         ("the billing-service and react-router-v6", [("billing-service", TOOL), ("react-router-v6", TOOL)]),
         ("`append()` and `run_all()` and `my-thing` and `plain`", [("run_all", CONCEPT), ("my-thing", TOOL)]),
@@ -89,6 +90,8 @@ def test_facts(text: str, expected: list[tuple[str, str, str]]) -> None:
         ("Graph search: graph search and graph theory, really really", ("graph", "search")),
         ("Quickly and really slowly, it would be better", ()),
         ("Neo4j and Neo4j again", ()),
+        ("the password=hunter2 and the password=hunter2", ("password",)),
+        ("The move from Oslo to Rome, with Carol", ("move",)),
     ],
 )
 def test_topics(text: str, expected: tuple[str, ...]) -> None:

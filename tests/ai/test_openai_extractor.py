@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from importlib.resources import files
 
 import pytest
-from tests.openai_server import Fault, OpenAIServer, error_body, fenced, rewording
+from tests.openai_server import Fault, OpenAIServer, error_body, failing, fenced, rewording
 
 from reverie.ai.openai_extractor import (
     EPISODE_MOST,
@@ -148,6 +148,17 @@ async def test_another_refused_request_fails(openai_server: OpenAIServer, model:
         await model.read_episode([event(TABS)], [])
 
     assert len(openai_server.calls) == 1
+
+
+async def test_a_refusal_of_everything_is_not_remembered(openai_server: OpenAIServer, model: OpenAIExtractor) -> None:
+    openai_server.faults += [failing(400), failing(400)]
+
+    with pytest.raises(ExtractionFailed, match="answered 400"):
+        await model.read_episode([event(TABS)], [])
+    await model.read_episode([event(TABS)], [])
+
+    kinds = [call.body["response_format"]["type"] for call in openai_server.calls]
+    assert kinds == ["json_schema", "json_object", "json_schema"]
 
 
 async def test_a_long_event_is_cut_in_its_middle(openai_server: OpenAIServer, model: OpenAIExtractor) -> None:
