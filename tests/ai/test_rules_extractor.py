@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reverie.ai.rules_extractor import RulesExtractor
@@ -331,6 +331,7 @@ def read_raw(text: str) -> tuple[Statement, ...]:
     return asyncio.run(RulesExtractor().read_episode([event(text)], [])).statements
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.one_of(st.text(), st.lists(PARTS, max_size=6).map("".join), st.lists(PARTS, max_size=6).map(" ".join)))
 def test_any_text_is_read_and_every_quote_occurs(text: str) -> None:
     for one in read_raw(text):

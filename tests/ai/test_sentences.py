@@ -1,7 +1,7 @@
 """Which sentences of a text are its writer's own."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reverie.ai.sentences import LONGEST, sentences
@@ -43,6 +43,7 @@ def test_the_plain_form_has_plain_signs_in_the_same_places() -> None:
     assert (one.text, one.plain) == ("I\u2019m\u00a0here", "I'm here")
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.text(st.sampled_from("aB .!?\n'\"\u2019\u201c>`~-:1|\u0301"), max_size=200))
 def test_sentences_are_parts_of_their_text(text: str) -> None:
     for one in sentences(text):

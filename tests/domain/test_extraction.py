@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reverie.domain.beliefs import KEY, BeliefType, EvidenceKind
@@ -204,6 +204,7 @@ anything = st.builds(
 )
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.lists(anything, max_size=8))
 def test_any_reading_gives_sound_evidence_and_a_count_of_the_rest(told: list[Statement]) -> None:
     dropped = Dropped()

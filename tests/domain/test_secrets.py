@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reverie.domain.secrets import HIDDEN, has_secret, masked, secrets_in
@@ -131,6 +131,7 @@ pieces = st.sampled_from(
 )
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.one_of(st.text(), st.lists(pieces, max_size=8).map("".join)))
 def test_any_text_can_be_masked_and_once_is_enough(text: str) -> None:
     hidden = masked(text)
@@ -140,6 +141,7 @@ def test_any_text_can_be_masked_and_once_is_enough(text: str) -> None:
     assert has_secret(text) == (hidden != text or HIDDEN in text)
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.lists(st.sampled_from(WORDS), max_size=40))
 def test_plain_words_are_left_alone(words: list[str]) -> None:
     text = " ".join(words)
