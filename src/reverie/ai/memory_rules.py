@@ -3,13 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from unicodedata import normalize
 
 from reverie.ai.sentences import Sentence, sentences, word_set
 from reverie.domain.entities import EntityType
 from reverie.domain.extraction import MemoryReading, cleaned_memory_reading
 from reverie.domain.facts import FactDraft
 from reverie.domain.names import normal_form
-from reverie.domain.secrets import masked
+from reverie.domain.secrets import HIDDEN, masked
 
 _SURE = 0.7
 _MOST_TOPICS = 5
@@ -25,7 +26,7 @@ _CODE = re.compile(
     r"(?<![\w./@-])(?:"
     r"(?P<camel>[a-z][a-z0-9]{0,40}(?:[A-Z][a-z0-9]{1,40}){1,9}|(?:[A-Z][a-z0-9]{1,40}){2,9})"
     r"|(?P<dotted>[A-Za-z_]\w{0,60}(?:\.[a-z_]\w{0,60}){1,9})"
-    r"|(?P<snake>[a-z][a-z0-9]{0,40}(?:_[a-z0-9]{1,40}){1,9})"
+    r"|(?P<snake>[a-z][a-z0-9]{0,40}(?:_[a-z0-9]{1,40}){1,9}|[A-Z][A-Z0-9]{0,40}(?:_[A-Z0-9]{1,40}){1,9})"
     r"|(?P<kebab>[a-z][a-z0-9]{0,40}(?:-[a-z0-9]{1,40}){1,9})"
     r")(?![\w@/-]|\.\w)"
 )
@@ -37,6 +38,7 @@ _TECHNICAL_PARTS = word_set(
 )
 _ORDINARY_DOTTED = frozenset(("e.g", "i.e", "a.m", "p.m", "etc"))
 _OPENERS = word_set(
+    "near under over around through between about into onto "
     "the a an in on at when if while after before since for from with without my our your his her their its i we "
     "he she they it this that these those and but or so then as to of by yes no not all some every each both "
     "during also there here what who where why how because although please today yesterday tomorrow monday "
@@ -52,7 +54,7 @@ _PLACES = word_set(
     "airport station"
 )
 _BY_A_PERSON = re.compile(
-    r"\s+(?:said|says|told|tells|asked|asks|wrote|writes|joined|works|worked|lives|lived|likes|loves|prefers|thinks"
+    r"\s+(?:said|says|told|tells|asked|asks|wrote|writes|joins|joined|works|worked|lives|lived|likes|loves|prefers|thinks"
     r"|called|emailed|met|left|wants|who|and (?:i|he|she))\b",
     re.IGNORECASE,
 )
@@ -69,10 +71,11 @@ _NOUN_ENDING = re.compile(
     r"(?:tion|sion|ment|ness|ity|ship|ance|ence|ism|logy|graphy|hood|ware|ture|age|base|ing|ings|tions|ments|ities)\Z"
 )
 _BEFORE_A_NOUN = word_set(
-    "the a an my our your his her their its this that these those of for about on in with from into via per each "
+    "the a an my our your his her their its this these those of for about on in with from into via per each "
     "every no new old using"
 )
 _NO_TOPIC = word_set(
+    "three four five seven eight nine half second third fourth fifth single native alone "
     "about above after again against almost along already also although always among another anyone anything "
     "around because been before being below between both cannot come comes could does doing done down during each "
     "either else even ever every everyone everything first from further gave getting gets give gives goes going "
@@ -131,7 +134,8 @@ def read_memory(content: str, known_entities: Sequence[tuple[str, EntityType]]) 
     Entities are the known ones that it names, names of two to four capitalised words, code words, and the ends of
     facts whose verb tells what they are. Topics are the words that it repeats, else a few that stand as nouns do.
     """
-    text = _ADDRESS.sub(" ", masked(content))
+    # composed, so that no name ends between a letter and its accent
+    text = _ADDRESS.sub(" ", normalize("NFKC", masked(content)))
     own = list(sentences(text))
     entities = list(_known(text, known_entities))
     entities += _code_words(text)
@@ -222,10 +226,12 @@ def _topics(own: Sequence[Sentence], entities: Sequence[tuple[str, EntityType]])
     nouns: dict[str, None] = {}
     for sentence in own:
         previous = ""
-        for match in _WORD.finditer(sentence.plain):
+        for match in _WORD.finditer(sentence.plain.replace(HIDDEN, "")):
             word = match[0].casefold().removesuffix("'s")
+            # a capital within a sentence begins a name
+            name = match.start() > 0 and match[0][0].isupper()
             fit = len(word) >= _FEWEST_LETTERS and word not in _NO_TOPIC and word not in named and word.isascii()
-            if fit and not word.endswith("ly") and "'" not in word:
+            if fit and not name and not word.endswith("ly") and "'" not in word:
                 counts[word] += 1
                 if previous in _BEFORE_A_NOUN or _NOUN_ENDING.search(word):
                     nouns.setdefault(word)

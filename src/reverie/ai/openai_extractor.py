@@ -272,20 +272,24 @@ class OpenAIExtractor:
 
     async def _ask(self, task: _Task[Form], messages: list[dict[str, str]], spent: _Spent) -> str:
         """The text of one answer. Raises ProviderError, or ExtractionFailed for an answer that isn't whole."""
+        strict, temperature = self._strict, self._temperature
         while True:
-            strict, temperature = self._strict, self._temperature
             body = self._body(task, messages, strict=strict, temperature=temperature)
             try:
-                return self._content(await self._client.call(partial(self._request, body)), spent)
+                answer = await self._client.call(partial(self._request, body))
+                break
             except ProviderError as fault:
                 if fault.status not in _REFUSED_REQUEST or fault.too_long:
                     raise
                 if temperature and fault.param == "temperature":
-                    self._temperature = False
+                    temperature = False
                 elif strict and (fault.param is None or fault.param.startswith("response_format")):
-                    self._strict = False
+                    strict = False
                 else:
                     raise
+        # only what has helped is remembered
+        self._strict, self._temperature = strict, temperature
+        return self._content(answer, spent)
 
     def _body(
         self, task: _Task[Form], messages: list[dict[str, str]], *, strict: bool, temperature: bool

@@ -127,6 +127,7 @@ _VAGUE = re.compile(
     r"|being|both|each|here|there|more|less|another|any|same|to be|hearing|seeing|see|hear|know|think|ask|say)\b",
     re.IGNORECASE,
 )
+_ONE = re.compile(r"\bones?\Z", re.IGNORECASE)
 _ARTICLE = re.compile(r"the\s", re.IGNORECASE)
 _NAME_WORDS = re.compile(r"(?:(?:Mr|Mrs|Ms|Dr|Prof)\.? )?[^\W\d_][\w'.-]*(?: [^\W\d_][\w'.-]*){0,3}")
 _NOT_A_NAME = word_set(
@@ -172,6 +173,7 @@ _ATTRIBUTES = {
 _ANYTHING = re.compile("")
 # "my birthday is soon" tells no birthday
 _SHOWS_IN = {
+    "pronouns": re.compile("/"),
     "birthday": re.compile(r"\d"),
     "age": re.compile(r"\d"),
     "phone": re.compile(r"\d"),
@@ -379,7 +381,7 @@ def _bare(text: str) -> str:
 def _value(text: str) -> str:
     """A whole value: not vague, and not a whole story; "" where there is none."""
     text = _DETERMINER.sub("", _trimmed(text), count=1)
-    if _VAGUE.match(text) or _INFINITIVE.match(text) or len(text.split()) > _WORDS_OF_A_VALUE:
+    if _VAGUE.match(text) or _ONE.search(text) or _INFINITIVE.match(text) or len(text.split()) > _WORDS_OF_A_VALUE:
         return ""
     return text
 
@@ -602,8 +604,9 @@ def _habit(match: re.Match[str], before: _Belief) -> Iterator[_Found]:
 
 
 def _attribute(match: re.Match[str], before: _Belief) -> Iterator[_Found]:
-    value = _value(_first_part(match["what"]))
     key = _ATTRIBUTES[" ".join(match["attribute"].lower().split())]
+    told = _first_part(match["what"])
+    value = _trimmed(told) if key == "pronouns" else _value(told)
     if value and _SHOWS_IN.get(key, _ANYTHING).search(value):
         yield _Found(key, value, BeliefType.FACT, _PERSONAL)
 

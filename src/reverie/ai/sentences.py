@@ -110,7 +110,7 @@ def _blocks(text: str) -> Iterator[str]:
             block.append(line[bullet.end() :] if bullet else line)
             if content.endswith(":") and _FOREIGN.search(content[-LONGEST:]):
                 # what follows is somebody else's word
-                return
+                break
     yield from _joined(block)
 
 
