@@ -270,7 +270,7 @@ async def consolidate(
 LOCK_OWED = """
 MATCH (e:Episode) WHERE e.tenant = $t AND e.consolidationStatus IN ['PENDING', 'PROCESSING']
   AND ($ids IS NULL OR e.id IN $ids)
-WITH e ORDER BY e.id SET e.notBefore = null
+WITH e ORDER BY e.id SET e.lockedAt = $now, e.notBefore = null
 RETURN collect(e.id)
 """
 STILL_OWED = """
@@ -292,7 +292,7 @@ async def start_dream(graph: Graph, tenant: str, ids: Sequence[str] | None, now:
     """Makes a dream over the tenant's episodes that wait or are at work, or over those of them that are named."""
 
     async def work(transaction: Transaction) -> Dream:
-        locked = await transaction.run(LOCK_OWED, t=tenant, ids=None if ids is None else list(ids))
+        locked = await transaction.run(LOCK_OWED, t=tenant, ids=None if ids is None else list(ids), now=now)
         # one that was consolidated while its lock was waited for will never tell this dream
         owed = await transaction.run(STILL_OWED, ids=locked)
         properties = {

@@ -52,7 +52,7 @@ CALL (e) {
 SET e.size = size, e.userIds = users, e.userId = CASE WHEN size(users) = 1 THEN users[0] END
 SET e.startedAt = coalesce(first, e.startedAt), e.spanEnd = coalesce(last, e.spanEnd)
 SET e.summary = null, e.tags = [], e.outcome = null, e.endedAt = CASE WHEN e.endedAt IS NULL THEN null ELSE e.spanEnd END
-WITH e, size, e.consolidationStatus AS status
+WITH i, e, size, e.consolidationStatus AS status
 FOREACH (_ IN CASE WHEN size = 0 THEN [1] ELSE [] END | DETACH DELETE e)
 RETURN collect(CASE WHEN size > 0 AND status <> 'OPEN' THEN [i, status] END)
 """
