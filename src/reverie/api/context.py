@@ -1,6 +1,6 @@
 """What every resolver is given: whose request it is, what it may use, and its own loaders."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from starlette.background import BackgroundTasks
@@ -26,6 +26,10 @@ class Context:
 
     def __post_init__(self) -> None:
         self.loaders = Loaders(self.resources.graph, self.tenant)
+
+    def renewed(self) -> "Context":
+        """The same with fresh loaders: an event of a subscription must not see what an earlier one has read."""
+        return replace(self)
 
 
 Info = StrawberryInfo[Context, Any]

@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 from starlette.applications import Starlette
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
+from strawberry.schema.base import BaseSchema
 
+from reverie.api.schema import schema
 from reverie.resources import Resources, open_resources
 from reverie.services.embedding import embed_waiting
 from reverie.settings import Settings
@@ -25,9 +27,16 @@ Opener = Callable[[Settings], AbstractAsyncContextManager[Resources]]
 
 
 def create_app(
-    settings: Settings, companions: Sequence[Companion] = (embed_waiting,), opener: Opener = open_resources
+    settings: Settings,
+    companions: Sequence[Companion] = (embed_waiting,),
+    opener: Opener = open_resources,
+    *,
+    executed: BaseSchema = schema,
 ) -> Starlette:
-    """The ASGI application for these settings; its lifespan opens all it needs, and closes it in reverse."""
+    """The ASGI application for these settings; its lifespan opens all it needs, and closes it in reverse.
+
+    `state.end_streams` ends what would go on for as long as its clients like; `Server` calls it.
+    """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -46,16 +55,19 @@ def create_app(
                     with suppress(asyncio.CancelledError):
                         await task
 
-    graphql = GraphQLApp(Callers(settings.keys()))
-    return Starlette(
+    graphql = GraphQLApp(Callers(settings.keys()), executed)
+    app = Starlette(
         routes=[
             Route("/graphql", graphql),
+            WebSocketRoute("/graphql", graphql),
             Route("/health/live", health.live),
             Route("/health/ready", health.ready),
             *asset_routes(),
         ],
         lifespan=lifespan,
     )
+    app.state.end_streams = graphql.end_streams
+    return app
 
 
 async def _run(companion: Companion, resources: Resources) -> None:
