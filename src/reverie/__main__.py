@@ -43,7 +43,7 @@ def cli() -> None:
 
 
 @cli.command()
-@options("host", "port", "api_keys", *STORE, *EMBEDDING, "log_level")
+@options("host", "port", "api_keys", *STORE, "redis_url", *EMBEDDING, "log_level")
 def serve(**given: Any) -> None:
     """Serve the API and GraphiQL, starting a private Neo4j where no other is named."""
     from reverie.commands.serve import serve as run  # noqa: PLC0415 - other commands start sooner without it

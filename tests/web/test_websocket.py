@@ -7,7 +7,7 @@ import re
 import socket
 import struct
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import orjson
@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 from tests.web.ticking import KEYS, SECRET, open_subscriptions, ticking_server, until
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosedError, InvalidStatus
 from websockets.frames import CloseCode
 from websockets.typing import Origin, Subprotocol
 
@@ -55,8 +55,9 @@ class Client:
     async def closed(self) -> int:
         """The code with which the server closes."""
         async with asyncio.timeout(20):
-            async for _ in self.connection:
-                pass
+            with suppress(ConnectionClosedError):
+                async for _ in self.connection:
+                    pass
             await self.connection.wait_closed()
         code = self.connection.close_code
         assert code is not None
@@ -312,7 +313,7 @@ async def test_a_faulty_operation_ends_alone(address: str) -> None:
         unknown = await faulty(client, "subscription { tocks }")
         assert unknown["extensions"]["code"] == "GRAPHQL_VALIDATION_FAILED"
         assert "tocks" in unknown["message"]
-        assert (await faulty(client, ""))["extensions"]["code"] in ("BAD_INPUT", "GRAPHQL_VALIDATION_FAILED")
+        assert (await faulty(client, ""))["extensions"]["code"] == "BAD_INPUT"
         text = await faulty(client, "mutation($text: String!) { shout(text: $text) }", text="a\0b")
         assert (text["extensions"]["code"], text["message"]) == (
             "BAD_INPUT",
@@ -404,11 +405,11 @@ async def test_a_socket_that_vanishes_ends_its_subscriptions(query: str, address
         await until(lambda: open_subscriptions.now == before)
 
 
-async def test_nothing_is_left_of_ten_thousand_operations_on_one_socket(address: str) -> None:
+async def test_nothing_is_left_of_the_operations_of_a_long_lived_socket(address: str) -> None:
     async with acknowledged(address) as client:
         counts = []
         for number in range(4):
-            for one in range(2_500):
+            for one in range(500):
                 await client.subscribe(f"{number}-{one}", "{ tenant }")
                 await client.next()
                 await client.next()
@@ -419,21 +420,22 @@ async def test_nothing_is_left_of_ten_thousand_operations_on_one_socket(address:
 
 
 async def test_a_client_that_stops_reading_holds_up_nobody_and_fills_no_memory(address: str) -> None:
-    query = "subscription { ticks(filling: 10000) { number filling } }"
+    query = "subscription { ticks(filling: 500000) { number filling } }"
     async with acknowledged(address, max_queue=1) as stuck, acknowledged(address) as other:
+        before = open_subscriptions.ticked
         await stuck.subscribe("a", query)
         await stuck.next()
-        # when: more would come than the buffers of both sides hold
-        await asyncio.sleep(2)
-        gc.collect()
-        kept = sum(len(one) for one in gc.get_objects() if isinstance(one, bytes | bytearray))
+        # when: it takes nothing any more, the buffers of both sides fill, and then nothing more is made for it
+        made = -1
+        while made != (made := open_subscriptions.ticked):  # noqa: ASYNC110 - it waits for nothing to happen
+            await asyncio.sleep(0.5)
+        assert (made - before) * 500_000 < 50_000_000
         await other.subscribe("b", "{ tenant }")
         assert (await other.next())["type"] == "next"
 
         # then: it hears what it missed, in order
-        numbers = [(await stuck.next())["payload"]["data"]["ticks"]["number"] for _ in range(200)]
-        assert numbers == list(range(2, 202))
-        assert kept < 50_000_000
+        numbers = [(await stuck.next())["payload"]["data"]["ticks"]["number"] for _ in range(150)]
+        assert numbers == list(range(2, 152))
 
 
 async def test_at_the_end_of_the_server_its_sockets_are_told_to_come_again(resources: Resources) -> None:

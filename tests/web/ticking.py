@@ -8,7 +8,7 @@ from itertools import count
 
 import orjson
 import strawberry
-from strawberry.extensions import ParserCache
+from strawberry.extensions import ParserCache, ValidationCache
 
 from reverie.api.context import Context, Info
 from reverie.api.executor import EventExecutor
@@ -27,7 +27,7 @@ class Open:
 
     def __init__(self) -> None:
         self.now = 0
-        self.begun = 0
+        self.ticked = 0
         self.loaders: list[int] = []
 
 
@@ -37,7 +37,6 @@ open_subscriptions = Open()
 @asynccontextmanager
 async def counted() -> AsyncIterator[None]:
     open_subscriptions.now += 1
-    open_subscriptions.begun += 1
     try:
         yield
     finally:
@@ -112,6 +111,7 @@ class Subscription:
             for number in count(1):
                 if number > to:
                     return
+                open_subscriptions.ticked += 1
                 yield Tick(number=number, filling="x" * filling)
                 await asyncio.sleep(pause)
 
@@ -138,7 +138,7 @@ ticking_schema = strawberry.Schema(
     mutation=Mutation,
     subscription=Subscription,
     execution_context_class=EventExecutor,
-    extensions=[lambda: ParserCache(maxsize=50)],
+    extensions=[lambda: ParserCache(maxsize=50), lambda: ValidationCache(maxsize=50)],
 )
 
 

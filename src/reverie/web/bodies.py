@@ -1,14 +1,21 @@
 """What goes in and out as JSON, whatever the transport: what no text may hold, and answers with coded errors."""
 
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 from graphql import GraphQLError
+from strawberry.exceptions import MissingQueryError
 from strawberry.http import GraphQLHTTPResponse
+from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOperationTypeError
 from strawberry.types import ExecutionResult
 from strawberry.types.execution import PreExecutionError
+from strawberry.types.graphql import OperationType
 
 from reverie.api.errors import formatted
 from reverie.errors import BadInput
+
+NotExecuted = MissingQueryError | CannotGetOperationTypeError | InvalidOperationTypeError
+NOT_EXECUTED = (MissingQueryError, CannotGetOperationTypeError, InvalidOperationTypeError)
 
 
 def answer(result: ExecutionResult | PreExecutionError, request_id: str) -> GraphQLHTTPResponse:
@@ -23,14 +30,61 @@ def answer(result: ExecutionResult | PreExecutionError, request_id: str) -> Grap
 
 def coded(result: ExecutionResult | PreExecutionError, request_id: str) -> list[dict[str, Any]]:
     """The errors of a result with their codes."""
-    stage = "GRAPHQL_VALIDATION_FAILED" if isinstance(result, PreExecutionError) else "BAD_INPUT"
-    return [formatted(error, request_id, stage) for error in result.errors or ()]
+    errors = result.errors or []
+    if isinstance(result, PreExecutionError):
+        return [formatted(_reworded(error), request_id, "GRAPHQL_VALIDATION_FAILED") for error in errors]
+    return [formatted(error, request_id, "BAD_INPUT") for error in errors]
+
+
+async def guarded(results: AsyncIterator[Any]) -> AsyncGenerator[Any, None]:
+    """The results of a stream; what is raised before its first one comes as a result too.
+
+    Strawberry lets the errors of an extension that parses, such as its parser cache, out of the stream.
+    """
+    begun = False
+    try:
+        async for result in results:
+            begun = True
+            yield result
+    except Exception as error:
+        if begun:
+            raise
+        yield PreExecutionError(data=None, errors=[_located(error)])
+    finally:
+        if isinstance(results, AsyncGenerator):
+            await results.aclose()
+
+
+def as_bad_input(error: NotExecuted, method: str) -> BadInput:
+    """Why Strawberry finds nothing to execute in a request, in our words; `method` is that of HTTP."""
+    match error:
+        case MissingQueryError():
+            return BadInput("the request has no operation under `query`")
+        case CannotGetOperationTypeError():
+            return BadInput(error.as_http_error_reason())
+        case InvalidOperationTypeError(operation_type=OperationType.SUBSCRIPTION):
+            return BadInput(
+                "a subscription needs a stream: WebSocket with graphql-transport-ws, or Accept: text/event-stream"
+            )
+        case InvalidOperationTypeError():
+            return BadInput(error.as_http_error_reason(method))
+
+
+def _reworded(error: GraphQLError) -> GraphQLError:
+    original = error.original_error
+    if isinstance(original, NOT_EXECUTED):
+        # GET is the only method that some operations are refused
+        return _located(as_bad_input(original, "GET"))
+    return error
+
+
+def _located(error: Exception) -> GraphQLError:
+    return error if isinstance(error, GraphQLError) else GraphQLError(str(error), original_error=error)
 
 
 def refused(error: Exception, request_id: str, stage: str) -> list[dict[str, Any]]:
     """The errors of an operation that was never executed."""
-    located = error if isinstance(error, GraphQLError) else GraphQLError(str(error), original_error=error)
-    return [formatted(located, request_id, stage)]
+    return [formatted(_located(error), request_id, stage)]
 
 
 def check_texts(decoded: object) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+from collections.abc import AsyncIterator
+from typing import cast
 
 import orjson
 from cross_web import AsyncHTTPRequestAdapter, HTTPException
@@ -11,14 +13,13 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 from strawberry.asgi import GraphQL
-from strawberry.exceptions import ConnectionRejectionError, MissingQueryError
+from strawberry.exceptions import ConnectionRejectionError
 from strawberry.http import GraphQLHTTPResponse, GraphQLRequestData
 from strawberry.http.streaming import SSETransport
 from strawberry.http.websocket_origin import is_same_origin
 from strawberry.schema.base import BaseSchema
-from strawberry.schema.exceptions import CannotGetOperationTypeError, InvalidOperationTypeError
 from strawberry.subscriptions import GRAPHQL_SSE_PROTOCOL, GRAPHQL_TRANSPORT_WS_PROTOCOL
-from strawberry.types import ExecutionResult
+from strawberry.types import ExecutionResult, SubscriptionExecutionResult
 from strawberry.types.graphql import OperationType
 from strawberry.types.unset import UNSET, UnsetType
 
@@ -28,7 +29,7 @@ from reverie.domain.ids import new_id
 from reverie.errors import BadInput, ReverieError, Unauthenticated
 from reverie.web.assets import redirect_to_page, wants_page
 from reverie.web.auth import Callers
-from reverie.web.bodies import answer, check_texts, refused
+from reverie.web.bodies import NOT_EXECUTED, answer, as_bad_input, check_texts, guarded, refused
 from reverie.web.websocket import Socket, SocketAdapter, TransportWsHandler
 
 _PLAIN = re.compile(r"[\w.:-]{1,100}", re.ASCII)
@@ -137,16 +138,23 @@ class GraphQLApp(GraphQL[Context | Socket, None]):
                 allowed_operation_types=allowed,
                 operation_extensions=request_data.extensions,
             )
-        except CannotGetOperationTypeError as error:
-            raise BadInput(error.as_http_error_reason()) from error
-        except MissingQueryError as error:
-            raise BadInput("the request has no operation under `query`") from error
-        except InvalidOperationTypeError as error:
-            if error.operation_type is OperationType.SUBSCRIPTION:
-                raise BadInput(
-                    "a subscription needs a stream: WebSocket with graphql-transport-ws, or Accept: text/event-stream"
-                ) from error
-            raise BadInput(error.as_http_error_reason(request_adapter.method)) from error
+        except NOT_EXECUTED as error:
+            raise as_bad_input(error, request_adapter.method) from error
+
+    async def execute_operation(
+        self,
+        request: Request,
+        request_adapter: AsyncHTTPRequestAdapter,
+        request_data: GraphQLRequestData | list[GraphQLRequestData],
+        context: Context | Socket,
+        root_value: None,
+        sub_response: Response,
+    ) -> ExecutionResult | list[ExecutionResult] | SubscriptionExecutionResult:
+        """As Strawberry does it, but for what a stream raises before it begins."""
+        result = await super().execute_operation(
+            request, request_adapter, request_data, context, root_value, sub_response
+        )
+        return cast("SubscriptionExecutionResult", guarded(result)) if isinstance(result, AsyncIterator) else result
 
     def should_render_graphql_ide(self, request: object) -> bool:
         """Never: GraphiQL has a page of its own."""

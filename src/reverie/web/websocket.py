@@ -18,7 +18,7 @@ from reverie.api.context import Context
 from reverie.domain.ids import new_id
 from reverie.errors import TooLarge
 from reverie.resources import Resources
-from reverie.web.bodies import answer, check_texts, coded, refused
+from reverie.web.bodies import answer, check_texts, coded, guarded, refused
 
 BAD_INPUT = "BAD_INPUT"
 _OBJECT = (dict, type(None))
@@ -139,8 +139,8 @@ class TransportWsHandler(BaseGraphQLTransportWSHandler["Context | Socket", None]
             context_value=context,
             operation_name=operation.operation_name,
         )
-        async with aclosing(results):
-            async for result in results:
+        async with aclosing(guarded(results)) as guarded_results:
+            async for result in guarded_results:
                 if isinstance(result, PreExecutionError):
                     return coded(result, context.request_id)
                 payload = answer(cast("ExecutionResult", result), context.request_id)
