@@ -125,7 +125,7 @@ def test_every_variable_for_installing_and_testing_is_documented() -> None:
 def request_codes() -> set[str]:
     """The codes in the source of what answers requests: its texts that are all capitals."""
     found = set()
-    for name in ("api/errors.py", "web/http.py"):
+    for name in ("api/errors.py", "web/http.py", "web/bodies.py", "web/websocket.py"):
         tree = ast.parse((ROOT / "src" / "reverie" / name).read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and re.fullmatch(r"[A-Z]{2,}(_[A-Z]+)*", str(node.value)):

@@ -12,6 +12,7 @@ from tests.conftest import Api
 from tests.recording import message, record
 from tests.stored import stored
 
+from reverie.bus.bells import NoticeKind
 from reverie.domain.ids import new_id
 from reverie.resources import Resources
 
@@ -65,10 +66,18 @@ def refusal(payload: dict[str, Any]) -> list[tuple[str, list[str]]]:
 
 @pytest_asyncio.fixture
 async def pending(resources: Resources) -> AsyncIterator[asyncio.Event]:
-    """What wakes the worker, still quiet."""
-    resources.pending.clear()
-    yield resources.pending
-    resources.pending.clear()
+    """Set when the worker is told that there is work."""
+    rung = asyncio.Event()
+
+    async def hear() -> None:
+        with resources.bell.listen(NoticeKind.WORK) as listener:
+            async for _ in listener:
+                rung.set()
+
+    hearing = asyncio.create_task(hear())
+    await asyncio.sleep(0)
+    yield rung
+    hearing.cancel()
 
 
 # ---------------------------------------------------------------- how they grow

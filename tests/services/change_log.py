@@ -43,6 +43,8 @@ class MemoryLog:
         self.entries: list[BeliefChange | None] = []
         """By number, from 1; None for erased ones."""
         self.failing = False
+        self.forgets_at_read: int | None = None
+        """Keeps nothing up to that number from within the next read on."""
         self.heads = 0
         self.reads = 0
 
@@ -85,6 +87,9 @@ class MemoryLog:
         self.reads += 1
         if self.failing:
             raise Unavailable("Neo4j can't be reached")
+        if self.forgets_at_read is not None:
+            self.forget_before(self.forgets_at_read)
+            self.forgets_at_read = None
         upto = min(after + limit, self.last)
         part = self.entries[max(after, self.floor) : upto]
         return LogSlice([replace(one) for one in part if one is not None], max(upto, after))

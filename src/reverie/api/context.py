@@ -1,6 +1,6 @@
 """What every resolver is given: whose request it is, what it may use, and its own loaders."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from starlette.background import BackgroundTasks
@@ -28,15 +28,15 @@ class Context:
     background_tasks: BackgroundTasks | None = None
 
     def __post_init__(self) -> None:
-        self.renew_loaders()
-
-    def renew_loaders(self) -> None:
-        """For a subscription: the next event sees an instant of its own."""
         self.loaders = Loaders(self.resources.graph, self.tenant)
 
     async def log_position(self, number: int) -> LogPosition:
         """A place in the tenant's change log."""
         return LogPosition(self.resources.epoch, await self.resources.tenant_number(self.tenant), number)
+
+    def renewed(self) -> "Context":
+        """The same with fresh loaders: an event of a subscription must not see what an earlier one has read."""
+        return replace(self)
 
 
 Info = StrawberryInfo[Context, Any]

@@ -8,6 +8,7 @@ from graphql import FloatValueNode, GraphQLError, Node, StringValueNode, Validat
 from strawberry.extensions import AddValidationRules, ParserCache, ValidationCache
 from strawberry.types import ExecutionContext
 
+from reverie.api.executor import EventExecutor
 from reverie.api.mutations import Mutation
 from reverie.api.queries import Query
 from reverie.api.subscriptions import Subscription
@@ -42,6 +43,7 @@ schema = _Schema(
     subscription=Subscription,
     types=[Community],
     scalar_overrides={datetime: DateTime},
+    execution_context_class=EventExecutor,
     extensions=[
         lambda: AddValidationRules([_FitLiterals]),
         lambda: ParserCache(maxsize=500),

@@ -1,7 +1,7 @@
-"""The subscriptions: each follows one use case, with fresh loaders for every event."""
+"""The subscriptions: each follows one use case."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import strawberry
 from strawberry import UNSET
@@ -15,18 +15,10 @@ from reverie.api.types.given import given_or_none
 from reverie.domain.changes import EVERY_CHANGE, check_change_filter, log_position
 from reverie.services import dreaming, episodes
 
-T = TypeVar("T")
 BeliefChangeEvent = Annotated[
     BeliefChange | ChangeCheckpoint | ChangeGap,
     strawberry.union("BeliefChangeEvent", description="What a follower of the change log is told."),
 ]
-
-
-async def _events(info: Info, source: AsyncIterator[T]) -> AsyncGenerator[T, None]:
-    """What a source gives, each read by loaders of its own."""
-    async for event in source:
-        info.context.renew_loaders()
-        yield event
 
 
 @strawberry.type(description="What can be followed live.")
@@ -48,7 +40,7 @@ class Subscription:
     ) -> AsyncGenerator[BeliefChangeEvent | None, None]:
         wanted = check_change_filter(filter.to_domain()) if filter else EVERY_CHANGE
         position = None if given_or_none(after) is None else log_position(str(after))
-        async for event in _events(info, info.context.follower.subscribe(info.context.tenant, wanted, position)):
+        async for event in info.context.follower.subscribe(info.context.tenant, wanted, position):
             yield event  # type: ignore[misc]  # a domain value, known by is_type_of
 
     @strawberry.subscription(
@@ -63,7 +55,7 @@ class Subscription:
     ) -> AsyncGenerator[Episode | None, None]:
         context = info.context
         wanted = filter.to_domain() if filter else None
-        async for event in _events(info, episodes.follow_episodes(context.resources, context.tenant, wanted)):
+        async for event in episodes.follow_episodes(context.resources, context.tenant, wanted):
             yield event  # type: ignore[misc]  # a domain value
 
     @strawberry.subscription(
@@ -78,5 +70,5 @@ class Subscription:
     ) -> AsyncGenerator[Dream | None, None]:
         context = info.context
         source: AsyncIterator[Any] = dreaming.follow_dreams(context.resources, context.tenant, given_or_none(id))
-        async for event in _events(info, source):
+        async for event in source:
             yield event

@@ -24,7 +24,9 @@ def demo(settings: Settings) -> None:
         say(f"{count} memories are there. The store goes when the demo ends.")
 
     with tempfile.TemporaryDirectory(prefix="reverie-demo-") as folder:
-        own = replace(settings, data_dir=Path(folder), neo4j_uri=None, neo4j_database=None, api_keys=None)
+        own = replace(
+            settings, data_dir=Path(folder), neo4j_uri=None, neo4j_database=None, redis_url=None, api_keys=None
+        )
         # without keys, the demo is for this machine alone
         own.check()
         serve(own, prepare=prepare)

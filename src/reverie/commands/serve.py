@@ -4,17 +4,17 @@ import asyncio
 import importlib
 import socket as sockets
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 
 import click
-import uvicorn
 import uvloop
 
 from reverie.commands.notices import embedder_sentence, extractor_sentence, listen_socket, say
 from reverie.commands.signals import on_first_signal
 from reverie.resources import Resources, open_resources
 from reverie.settings import Settings
+from reverie.web.server import Server
 from reverie.worker.loop import work
 
 Work = Callable[[Resources], Awaitable[None]]
@@ -33,14 +33,6 @@ def serve(settings: Settings, companions: Sequence[Work] = (), prepare: Work | N
         runner.run(_Serving(settings, listening).run((*own, *companions), prepare))
 
 
-class _Server(uvicorn.Server):
-    """uvicorn's server without its own handling of signals, which begins too late and ends the process by them."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 class _Serving:
     """One run. The first signal abandons what opens, or lets what serves finish its requests; a second one ends all."""
 
@@ -48,7 +40,7 @@ class _Serving:
         self._settings = settings
         self._listening = listening
         self._running: asyncio.Task[None] | None = None
-        self._server: _Server | None = None
+        self._server: Server | None = None
         self._told_to_stop = False
 
     async def run(self, companions: Sequence[Work], prepare: Work | None) -> None:
@@ -82,20 +74,10 @@ class _Serving:
             await asyncio.wait([reading])
 
 
-def _server(settings: Settings, resources: Resources, companions: Sequence[Work]) -> _Server:
+def _server(settings: Settings, resources: Resources, companions: Sequence[Work]) -> Server:
     from reverie.web.app import create_app  # noqa: PLC0415 - read by now
 
-    config = uvicorn.Config(
-        create_app(settings, companions, lambda _: nullcontext(resources)),
-        http="httptools",
-        ws="websockets-sansio",
-        ws_per_message_deflate=False,
-        lifespan="on",
-        access_log=False,
-        log_config=None,
-        timeout_graceful_shutdown=10,
-    )
-    return _Server(config)
+    return Server(create_app(settings, companions, lambda _: nullcontext(resources)))
 
 
 def _announce(settings: Settings, port: int, resources: Resources) -> None:

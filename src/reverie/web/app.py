@@ -7,8 +7,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 from starlette.applications import Starlette
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
+from strawberry.schema.base import BaseSchema
 
+from reverie.api.schema import schema
 from reverie.resources import Resources, open_resources
 from reverie.services.changes import make_follower
 from reverie.settings import Settings
@@ -24,8 +26,17 @@ Companion = Callable[[Resources], Awaitable[None]]
 Opener = Callable[[Settings], AbstractAsyncContextManager[Resources]]
 
 
-def create_app(settings: Settings, companions: Sequence[Companion] = (), opener: Opener = open_resources) -> Starlette:
-    """The ASGI application for these settings; its lifespan opens all it needs, and closes it in reverse."""
+def create_app(
+    settings: Settings,
+    companions: Sequence[Companion] = (),
+    opener: Opener = open_resources,
+    *,
+    executed: BaseSchema = schema,
+) -> Starlette:
+    """The ASGI application for these settings; its lifespan opens all it needs, and closes it in reverse.
+
+    `state.end_streams` ends what would go on for as long as its clients like; `Server` calls it.
+    """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -46,16 +57,19 @@ def create_app(settings: Settings, companions: Sequence[Companion] = (), opener:
                         await task
                 await app.state.follower.close()
 
-    graphql = GraphQLApp(Callers(settings.keys()))
-    return Starlette(
+    graphql = GraphQLApp(Callers(settings.keys()), executed)
+    app = Starlette(
         routes=[
             Route("/graphql", graphql),
+            WebSocketRoute("/graphql", graphql),
             Route("/health/live", health.live),
             Route("/health/ready", health.ready),
             *asset_routes(),
         ],
         lifespan=lifespan,
     )
+    app.state.end_streams = graphql.end_streams
+    return app
 
 
 async def _run(companion: Companion, resources: Resources) -> None:
