@@ -53,6 +53,15 @@ VALUES = {
     "embedding_timeout": ("7", 7.0),
     "openai_api_key": ("sk-1", "sk-1"),
     "openai_base_url": ("http://127.0.0.1:11434/v1", "http://127.0.0.1:11434/v1"),
+    "worker": ("off", "off"),
+    "extractor": ("rules", "rules"),
+    "extraction_model": ("gpt-4.1", "gpt-4.1"),
+    "extraction_timeout": ("9", 9.0),
+    "idle_gap": ("5", 5.0),
+    "half_life_fact": ("100", 100.0),
+    "half_life_preference": ("50", 50.0),
+    "half_life_belief": ("25", 25.0),
+    "dream_attempts": ("7", 7),
     "log_level": ("debug", "debug"),
 }
 

@@ -275,6 +275,17 @@ async def test_a_subject_that_is_an_entity_is_linked(api: Api) -> None:
     assert node["entity"] == created["entity"]
     assert node["audit"] == {"nodes": [{"kind": "CREATED"}], "totalCount": 1}
     assert node["evidence"] == {"nodes": []}
+    query = """query($id: ID!, $f: BeliefFilter) {
+      entity(id: $id) { beliefs(filter: $f) { nodes { value confidence } totalCount } } }"""
+    await upserted(api, "spaces", validFrom=ago(days=60), confidence=0.8)
+    now = await api(query, id=created["entity"]["id"])
+    then = await api(query, id=created["entity"]["id"], f={"asOf": ago(days=59.9), "minConfidence": 0.5})
+    none = await api(query, id=created["entity"]["id"], f={"keys": ["other"]})
+    assert [belief["value"] for belief in now["entity"]["beliefs"]["nodes"]] == ["tabs"]
+    (was,) = then["entity"]["beliefs"]["nodes"]
+    assert (was["value"], was["confidence"]) == ("spaces", pytest.approx(0.8, abs=1e-2))
+    assert then["entity"]["beliefs"]["totalCount"] == 1
+    assert none["entity"]["beliefs"] == {"nodes": [], "totalCount": 0}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from reverie.api.context import Context
@@ -16,8 +17,9 @@ from reverie.domain.topics import NameOrder
 from reverie.errors import CursorExpired
 from reverie.graph import beliefs as belief_graph
 from reverie.graph import changes, conversations, entities, listings, topics
-from reverie.graph.filters import NOTHING, Where, entity_where, memory_where
+from reverie.graph.filters import NOTHING, Where, belief_where, entity_where, memory_where
 from reverie.graph.listings import Listing
+from reverie.graph.records import BELIEF_THEN
 from reverie.graph.relations import TABLE, Order, Relation, Wanted, memory_order
 
 
@@ -76,6 +78,25 @@ async def related_entities_page(
     """One page of a relation's entities, of one type where asked."""
     relation = TABLE[(owner, "entities")]
     return await _page(context, relation, relation.order, entity_where(type_), node_id, args)
+
+
+async def related_beliefs_page(
+    context: Context, owner: str, node_id: str, args: PageArgs, wanted: BeliefFilter | None
+) -> Connected:
+    """One page of a relation's beliefs, filtered as the tenant's list is."""
+    relation = TABLE[(owner, "beliefs")]
+    if wanted is not None:
+        check_belief_filter(wanted)
+    where = belief_where(wanted, context.resources.dreaming.half_lives)
+    if wanted is None or wanted.as_of is None:
+        return await _page(context, relation, relation.order, where, node_id, args)
+    then = replace(relation, steps=(*relation.steps[:-1], replace(relation.steps[-1], to=BELIEF_THEN)))
+    return _as_of(await _page(context, then, relation.order, where, node_id, args), wanted.as_of)
+
+
+def _as_of(found: Connected, moment: datetime) -> Connected:
+    """The same beliefs, told as of an instant."""
+    return Connected(replace(found.page, nodes=[replace(one, as_of=moment) for one in found.nodes]), found.count)
 
 
 async def _page(
@@ -150,8 +171,7 @@ async def beliefs(context: Context, wanted: BeliefFilter | None, args: PageArgs)
     found = await listed(context, listing, args)
     if wanted is None or wanted.as_of is None:
         return found
-    moment = wanted.as_of
-    return Connected(replace(found.page, nodes=[replace(one, as_of=moment) for one in found.nodes]), found.count)
+    return _as_of(found, wanted.as_of)
 
 
 async def current_belief(context: Context, subject: str, key: str) -> Belief | None:

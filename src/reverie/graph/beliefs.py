@@ -274,6 +274,7 @@ def _properties(slot: Slot, one: StoredVersion) -> dict[str, Any]:
         "id": one.id,
         "tenant": tenant,
         "subjectId": subject,
+        "subjectForm": normal_form(subject),
         "key": key,
         "value": version.value,
         "base": version.base,

@@ -12,6 +12,7 @@ from reverie.domain.events import EventFilter
 from reverie.domain.facts import FactFilter
 from reverie.domain.memories import MemoryFilter
 from reverie.domain.names import normal_form
+from reverie.graph.records import STEP
 
 _OWN = "{x}.tenant = $t"
 _LIVING = "{x}.expiresAt > $now"
@@ -150,8 +151,6 @@ _BELIEF_COLUMNS: dict[str, str] = {
     "epistemic_statuses": "x.epistemicStatus IN $f_epistemic_statuses",
     "as_of": "x.validFrom <= $f_as_of AND x.validTo > $f_as_of",
 }
-STEP = "[i IN range(0, size(x.stepTimes) - 1) WHERE x.stepTimes[i] <= $f_as_of | i][-1]"
-"""Which of a belief's steps had been reached at an instant."""
 
 
 def confidence(base: str, reinforced_at: str, at: str) -> str:

@@ -16,7 +16,6 @@ from reverie.domain.topics import NameOrder, NameOrderField
 from reverie.graph.filters import (
     NOTHING,
     SOME_EXPIRED,
-    STEP,
     Where,
     belief_where,
     entity_where,
@@ -28,6 +27,7 @@ from reverie.graph.filters import (
 )
 from reverie.graph.records import (
     BELIEF,
+    BELIEF_THEN,
     COMMUNITY,
     CONVERSATION,
     ENTITY,
@@ -81,10 +81,6 @@ _COUNTED_BY: dict[str, str] = {
 _FROM_MEMORIES = {"Topic": "HAS_TOPIC", "Entity": "MENTIONS", "Conversation": "BELONGS_TO"}
 
 
-_BELIEF_THEN = replace(
-    BELIEF, computed=(("base", f"x.stepBases[{STEP}]"), ("reinforcedAt", f"x.stepReinforced[{STEP}]"))
-)
-"""A version as sure as it was at the instant asked for."""
 _LATEST_VALID = replace(LATEST_VALID, kept=("$at",))
 """Its cursors keep the instant of the first page, as of which confidence is told on all."""
 
@@ -145,7 +141,7 @@ def communities(algorithm: str | None) -> Listing:
 
 def beliefs(wanted: BeliefFilter | None, half_lives: HalfLives) -> Listing:
     """Versions, those that began last first; with an instant asked for, as sure as they were then."""
-    label = BELIEF if wanted is None or wanted.as_of is None else _BELIEF_THEN
+    label = BELIEF if wanted is None or wanted.as_of is None else BELIEF_THEN
     return Listing(label, _LATEST_VALID, belief_where(wanted, half_lives))
 
 

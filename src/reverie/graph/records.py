@@ -5,7 +5,7 @@ A row that lacks what it must have is such a torn one, and the statement is run 
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -247,6 +247,12 @@ BELIEF = Label(
     ),
     _belief,
 )
+STEP = "[i IN range(0, size(x.stepTimes) - 1) WHERE x.stepTimes[i] <= $f_as_of | i][-1]"
+"""Which of a belief's steps had been reached at an instant."""
+BELIEF_THEN = replace(
+    BELIEF, computed=(("base", f"x.stepBases[{STEP}]"), ("reinforcedAt", f"x.stepReinforced[{STEP}]"))
+)
+"""A version as sure as it was at the instant asked for."""
 CHANGE = Label(
     "Change",
     (

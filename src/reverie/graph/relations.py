@@ -73,6 +73,8 @@ class Relation:
     order: Order
     edge: tuple[str, ...] = ()
     wrap: Any = field(default=None, compare=False)
+    pattern: str | None = None
+    """Instead of the steps' own pattern: one that no relationships make."""
 
     @property
     def target(self) -> Label:
@@ -84,6 +86,8 @@ class Relation:
 
     def match(self) -> str:
         """The pattern from n to x, everything on the way visible."""
+        if self.pattern is not None:
+            return f"{self.pattern} WHERE {visible_if_some(self.target.name, 'x')}"
         text, predicates, former = "(n)", [], ""
         for place, step in enumerate(self.steps):
             last = place == len(self.steps) - 1
@@ -113,7 +117,7 @@ class Relation:
     @property
     def many_ways(self) -> bool:
         """Whether the same target can be reached twice."""
-        return len(self.steps) > 1
+        return len(self.steps) > 1 or self.pattern is not None
 
 
 BY_ID = Order("id", (SortKey("x.id"),))
@@ -169,6 +173,13 @@ RELATIONS = (
         STRONGEST,
         _RELATED,
         lambda entity, edge: RelatedEntity(entity, *edge),
+    ),
+    Relation(
+        ENTITY,
+        "beliefs",
+        (Step("NAMES", "in", BELIEF),),
+        LATEST_VALID,
+        pattern="MATCH (n)<-[:NAMES]-(v0:Name) MATCH (x:Belief {tenant: n.tenant, subjectForm: v0.form})",
     ),
     Relation(COMMUNITY, "topics", (Step("BELONGS_TO", "in", TOPIC),), BY_NAME),
     Relation(EVENT, "episode", (Step("PART_OF", "out", EPISODE),), BY_ID),
@@ -295,6 +306,7 @@ async def pages(
         statement,
         t=tenant,
         now=now,
+        at=now,
         ids=list(ids),
         limit=span.limit + 1,
         after=span.after,
@@ -339,7 +351,7 @@ async def counts(
 ) -> list[int]:
     """How many members a relation has for each parent. One statement."""
     found = await graph.read(
-        count_statement(relation, where.predicates), t=tenant, now=now, ids=list(ids), **where.values()
+        count_statement(relation, where.predicates), t=tenant, now=now, at=now, ids=list(ids), **where.values()
     )
     by_place = dict(found)
     return [by_place.get(place, 0) for place in range(len(ids))]

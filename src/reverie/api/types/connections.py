@@ -6,8 +6,15 @@ import strawberry
 from strawberry import UNSET
 
 from reverie.api.context import Info
-from reverie.api.reads import Connected, related_entities_page, related_memories_page, related_one, related_page
-from reverie.api.types.filters import MemoryFilter, MemoryOrder
+from reverie.api.reads import (
+    Connected,
+    related_beliefs_page,
+    related_entities_page,
+    related_memories_page,
+    related_one,
+    related_page,
+)
+from reverie.api.types.filters import BeliefFilter, MemoryFilter, MemoryOrder
 from reverie.api.types.given import given_or_none
 from reverie.domain.entities import EntityType
 from reverie.domain.pages import PageArgs
@@ -30,6 +37,9 @@ After = Annotated[str | None, strawberry.argument(description="A cursor: only wh
 Last = Annotated[int | None, strawberry.argument(description="How many from the end, instead of first.")]
 Before = Annotated[str | None, strawberry.argument(description="A cursor: only what comes before it.")]
 Filter = Annotated[MemoryFilter | None, strawberry.argument(description="Only memories for which all of this holds.")]
+WantedBeliefs = Annotated[
+    BeliefFilter | None, strawberry.argument(description="Only versions for which all of this holds.")
+]
 TypeOfEntity = Annotated[EntityType | None, strawberry.argument(description="Only entities of this type.")]
 Ordering = Annotated[MemoryOrder | None, strawberry.argument(description="How to sort; newest first unless given.")]
 
@@ -146,6 +156,24 @@ def related_entities(owner: str, description: str) -> Any:
     ) -> Any:
         args = page_args(first, after, last, before)
         return await related_entities_page(info.context, owner, root.id, args, type.value if type else None)
+
+    return strawberry.field(resolver=resolve, description=description)
+
+
+def related_beliefs(owner: str, description: str) -> Any:
+    """A field that leads to beliefs, filtered as the caller likes."""
+
+    async def resolve(
+        root: strawberry.Parent[Any],
+        info: Info,
+        filter: WantedBeliefs = UNSET,
+        first: First = UNSET,
+        after: After = UNSET,
+        last: Last = UNSET,
+        before: Before = UNSET,
+    ) -> Any:
+        wanted = filter.to_domain() if filter else None
+        return await related_beliefs_page(info.context, owner, root.id, page_args(first, after, last, before), wanted)
 
     return strawberry.field(resolver=resolve, description=description)
 

@@ -9,7 +9,8 @@ from strawberry import UNSET
 
 from reverie.api.types.enums import OrderDirection
 from reverie.api.types.given import given_or_none
-from reverie.domain import episodes, events, memories, search, topics
+from reverie.domain import beliefs, episodes, events, memories, search, topics
+from reverie.domain.beliefs import BeliefType, EpistemicStatus
 from reverie.domain.episodes import ConsolidationStatus, EpisodeOutcome
 from reverie.domain.events import EventType
 from reverie.domain.memories import MemoryOrderField, MemoryType
@@ -101,6 +102,34 @@ class EpisodeFilter:
             agent_id=given_or_none(self.agent_id),
             consolidation_statuses=_members(self.consolidation_statuses),
             outcomes=_members(self.outcomes),
+        )
+
+
+@strawberry.input(description="Which versions; every field that is given must hold.")
+class BeliefFilter:
+    subject_id: str | None = strawberry.field(default=UNSET, description="About this subject.")
+    keys: list[str] | None = strawberry.field(default=UNSET, description="Of any of these keys.")
+    domains: list[str] | None = strawberry.field(default=UNSET, description="Of any of these domains.")
+    belief_types: list[BeliefType] | None = strawberry.field(default=UNSET, description="Of any of these types.")
+    epistemic_statuses: list[EpistemicStatus] | None = strawberry.field(
+        default=UNSET, description="Standing in any of these ways; ACTIVE alone unless this or asOf is given."
+    )
+    min_confidence: float | None = strawberry.field(
+        default=UNSET, description="At least this sure, 0 to 1, as of now or of asOf."
+    )
+    as_of: datetime | None = strawberry.field(
+        default=UNSET, description="What held at this instant, with the confidence it had then."
+    )
+
+    def to_domain(self) -> beliefs.BeliefFilter:
+        return beliefs.BeliefFilter(
+            subject_id=given_or_none(self.subject_id),
+            keys=_members(self.keys),
+            domains=_members(self.domains),
+            belief_types=_members(self.belief_types),
+            epistemic_statuses=_members(self.epistemic_statuses),
+            min_confidence=given_or_none(self.min_confidence),
+            as_of=given_or_none(self.as_of),
         )
 
 
