@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shutil
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
@@ -161,9 +162,20 @@ class Visit:
         return found
 
     async def show_tab(self, name: str) -> None:
-        """Switch to a tab and wait until GraphiQL has parsed its operation, of which the page shows no sign."""
+        """Switch to a tab."""
         await self.page.get_by_role("tab", name=name).click()
-        await asyncio.sleep(1)
+        await until(lambda: self._holds(f" {name}"))
+
+    async def _holds(self, text: str) -> bool:
+        return text in await self.text("operation.graphql")
+
+    async def _parsed(self) -> bool:
+        """Whether GraphiQL has parsed what is in the query editor: it sends the operation's name, as it keeps it."""
+        query = await self.text("operation.graphql")
+        named = re.search(r"\b(?:query|mutation|subscription)\s+(\w+)", query)
+        kept = json.loads(await self.page.evaluate("localStorage.getItem('graphiql:tabState')") or "{}")
+        tab = kept["tabs"][kept["activeTabIndex"]] if kept else {"query": None, "operationName": None}
+        return (tab["query"], tab["operationName"]) == (query, named and named[1])
 
     async def write(self, editor: str, text: str) -> None:
         await self.page.locator(editor).click()
@@ -177,6 +189,7 @@ class Visit:
 
     async def run(self) -> dict[str, Any]:
         """Run what is in the query editor and give the answer."""
+        await until(self._parsed)
         before = len(self.operations)
         await self.page.get_by_role("button", name="Execute query").click()
         await until(lambda: len(self.operations) > before)
