@@ -110,6 +110,7 @@ class Visit:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.origin = ""
+        self._opened = ""
         self.refused: list[str] = []
         self.operations: list[dict[str, Any]] = []
         self.sockets: list[WebSocket] = []
@@ -147,6 +148,7 @@ class Visit:
     async def ready(self) -> None:
         await expect(self.page.locator(QUERY_EDITOR)).to_be_visible(timeout=30_000)
         await until(self._schema_known)
+        self._opened = await self.text("operation.graphql")
 
     async def _schema_known(self) -> bool:
         label = "Re-fetch GraphQL schema"
@@ -173,8 +175,13 @@ class Visit:
         """Whether GraphiQL has parsed what is in the query editor: it sends the operation's name, as it keeps it."""
         query = await self.text("operation.graphql")
         named = re.search(r"\b(?:query|mutation|subscription)\s+(\w+)", query)
-        kept = json.loads(await self.page.evaluate("localStorage.getItem('graphiql:tabState')") or "{}")
-        tab = kept["tabs"][kept["activeTabIndex"]] if kept else {"query": None, "operationName": None}
+        kept = await self.page.evaluate(
+            "Object.entries(localStorage).find(([key]) => key.endsWith('graphiql:tabState'))?.[1]"
+        )
+        if kept is None:
+            return query == self._opened
+        tabs = json.loads(kept)
+        tab = tabs["tabs"][tabs["activeTabIndex"]]
         return (tab["query"], tab["operationName"]) == (query, named and named[1])
 
     async def write(self, editor: str, text: str) -> None:
