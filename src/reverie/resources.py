@@ -153,6 +153,7 @@ def dreaming_policy(settings: Settings) -> DreamingPolicy:
             BeliefType.TENET: None,
         },
         attempts=settings.dream_attempts,
+        lease=round(settings.lease * 1000),
     )
 
 
