@@ -156,6 +156,7 @@ def dreaming_policy(settings: Settings) -> DreamingPolicy:
             BeliefType.TENET: None,
         },
         attempts=settings.dream_attempts,
+        lease=round(settings.lease * 1000),
     )
 
 
