@@ -267,8 +267,9 @@ async def test_a_statement_tells_what_it_is() -> None:
     assert (one.event_id, one.quote) == ("e0", "I prefer tabs for indentation.")
     assert (one.confidence, one.belief_type, one.domain) == (0.9, BeliefType.PREFERENCE, "preferences")
 
-    (hedged,) = await read("I usually prefer tabs for indentation")
-    assert hedged.confidence == 0.6
+    for text in ("I usually prefer tabs for indentation", "Usually I prefer tabs for indentation"):
+        (hedged,) = await read(text)
+        assert hedged.confidence == 0.6, text
 
     (fact,) = await read("I live in Berlin")
     assert fact.belief_type is BeliefType.FACT

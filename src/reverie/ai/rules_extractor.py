@@ -262,7 +262,9 @@ def _read_event(event: Event, before: _Belief) -> Iterator[Statement]:
             if not rest:
                 continue
             quote = sentence.text[clause.start : clause.stop].strip() if own_word else sentence.text
-            yield from _statements(event, rest, quote, before, corrects=corrects)
+            # "Usually" hedges before the subject, too, where it is taken off as a lead
+            hedged = _HEDGES.search(clause.text) is not None
+            yield from _statements(event, rest, quote, before, corrects=corrects, hedged=hedged)
             corrects = False
 
 
@@ -314,8 +316,9 @@ def _by_others(plain: str) -> str | None:
     return None if verb is None else f"i {verb}{plain[match.end('verb') :]}"
 
 
-def _statements(event: Event, clause: str, quote: str, before: _Belief, *, corrects: bool) -> Iterator[Statement]:
-    hedged = _HEDGES.search(clause) is not None
+def _statements(
+    event: Event, clause: str, quote: str, before: _Belief, *, corrects: bool, hedged: bool
+) -> Iterator[Statement]:
     for rule, pattern in _RULES:
         match = pattern.match(clause)
         if match is None:
