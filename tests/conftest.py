@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +28,10 @@ from reverie.web.app import create_app
 from reverie.worker.loop import work
 
 DIMENSIONS = 64
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # a shell that starts this session in the background has it ignore Ctrl-C, and so would the programs it tests
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

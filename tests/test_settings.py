@@ -62,6 +62,7 @@ VALUES = {
     "half_life_preference": ("50", 50.0),
     "half_life_belief": ("25", 25.0),
     "dream_attempts": ("7", 7),
+    "lease": ("15", 15.0),
     "log_level": ("debug", "debug"),
 }
 

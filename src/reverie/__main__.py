@@ -41,6 +41,7 @@ DREAMING = (
     "half_life_preference",
     "half_life_belief",
     "dream_attempts",
+    "lease",
 )
 
 

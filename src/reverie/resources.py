@@ -138,8 +138,11 @@ def make_bell(settings: Settings) -> Bell:
 
     try:
         return RedisBell(settings.redis_url)
-    except ValueError as error:
-        raise ConfigurationError(f"REDIS_URL: {error}") from None
+    except ValueError:
+        # whose words may show a part of a password that was not encoded
+        raise ConfigurationError(
+            "REDIS_URL: can't be read as an address; signs in its password must be percent-encoded"
+        ) from None
 
 
 def dreaming_policy(settings: Settings) -> DreamingPolicy:
@@ -153,6 +156,7 @@ def dreaming_policy(settings: Settings) -> DreamingPolicy:
             BeliefType.TENET: None,
         },
         attempts=settings.dream_attempts,
+        lease=round(settings.lease * 1000),
     )
 
 

@@ -24,6 +24,7 @@ _TIMES = {
     "embedding_timeout": "seconds",
     "extraction_timeout": "seconds",
     "idle_gap": "minutes",
+    "lease": "seconds",
     "half_life_fact": "days",
     "half_life_preference": "days",
     "half_life_belief": "days",
@@ -106,6 +107,9 @@ class Settings:
     half_life_belief: float = _setting("REVERIE_HALF_LIFE_BELIEF", "The same of a BELIEF; a TENET never fades.", 60.0)
     dream_attempts: int = _setting(
         "REVERIE_DREAM_ATTEMPTS", "How often reading an episode may fail before it is FAILED.", 3
+    )
+    lease: float = _setting(
+        "REVERIE_LEASE", "Seconds after which the work of a worker that shows no life is another's.", 60.0
     )
     log_level: str = _setting("REVERIE_LOG_LEVEL", "Level of the log: debug, info, warning or error.", "warning")
 

@@ -6,6 +6,8 @@ from contextlib import aclosing
 from strawberry.types import ExecutionResult
 from tests.web.ticking import fresh_context, open_subscriptions, ticking_schema
 
+from reverie.api.executor import EventExecutor
+from reverie.api.schema import schema
 from reverie.resources import Resources
 
 NESTED = "subscription($to: Int!) { ticks(to: $to) { number inner { number inner { inner { number } } } } }"
@@ -22,6 +24,10 @@ async def numbers(resources: Resources, query: str, to: int) -> list[int]:
             assert result.data is not None
             found.append(result.data["ticks"]["number"])
     return found
+
+
+def test_the_api_executes_so() -> None:
+    assert schema.execution_context_class is EventExecutor
 
 
 async def test_each_event_has_loaders_of_its_own(resources: Resources) -> None:

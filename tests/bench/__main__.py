@@ -57,7 +57,9 @@ ROUNDS, PER_ROUND, WARM = 6, 25, 60
 async def served(resources: Resources) -> AsyncIterator[str]:
     """The real application on a free loopback port."""
     app = create_app(Settings.read({}), companions=(), opener=lambda _: nullcontext(resources))
-    config = uvicorn.Config(app, port=0, log_level="warning", loop="uvloop", http="httptools", lifespan="on")
+    config = uvicorn.Config(
+        app, port=0, log_level="warning", loop="uvloop", http="httptools", lifespan="on", timeout_keep_alive=75
+    )
     server = uvicorn.Server(config)
     running = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110 - uvicorn offers no event to wait for

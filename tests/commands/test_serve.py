@@ -36,7 +36,7 @@ async def contents(client: httpx.AsyncClient) -> list[str]:
     return [node["content"] for node in (await asked(client, CONTENTS))["memories"]["nodes"]]
 
 
-async def test_it_says_where_to_click_keeps_its_data_folder_to_itself_and_finishes_what_it_was_asked(
+async def test_it_says_where_to_click_finishes_what_it_was_asked_keeps_it_and_tells_when_neo4j_is_gone(
     tmp_path: Path, cache_dir: Path, openai_server: OpenAIServer
 ) -> None:
     data_dir = tmp_path / "store"
@@ -89,10 +89,23 @@ async def test_it_says_where_to_click_keeps_its_data_folder_to_itself_and_finish
     with running(tmp_path, *arguments, **variables) as server:
         async with client_of(server.ready()) as client:
             assert await contents(client) == ["in the middle", "first"]
-        # when: Ctrl-C is pressed, which a terminal tells to the whole job
+
+            # when: its Neo4j is gone
+            os.kill(neo4j_id(data_dir), signal.SIGKILL)
+            await asyncio.to_thread(server.until, f"Neo4j has ended unexpectedly; its log is {data_dir}")
+
+            # then: it says so, to people, to whoever watches over it, and to callers
+            ready = await client.get("/health/ready")
+            assert (ready.status_code, ready.json()) == (503, {"status": "unavailable", "neo4j": "does not answer"})
+            assert (await client.get("/health/live")).status_code == 200
+            for query, given in ((CREATE, {"input": {"content": "after"}}), (CONTENTS, {})):
+                answer = (await client.post("/graphql", json={"query": query, "variables": given})).json()
+                (error,) = answer["errors"]
+                assert (error["message"], error["extensions"]["code"]) == ("Neo4j can't be reached", "UNAVAILABLE")
+        # and: Ctrl-C, which a terminal tells to the whole job, still ends it as told
         server.press_ctrl_c()
         assert await asyncio.to_thread(server.ended) == 0
-        assert server.said.endswith("Stop with Ctrl-C.\n")
+        assert "Traceback" not in server.said
         assert neo4j_is_gone(data_dir, 1.0)
 
 
@@ -107,35 +120,6 @@ def test_told_to_stop_while_it_starts_it_stops_at_once(number: int, tmp_path: Pa
         assert server.ended() == 0
         assert server.said == "Starting Neo4j 2026.08.1…\n"
         assert neo4j_is_gone(data_dir, 1.0)
-
-
-async def test_a_neo4j_that_is_gone_is_told_of_and_the_server_can_still_be_stopped(
-    tmp_path: Path, cache_dir: Path
-) -> None:
-    data_dir = tmp_path / "store"
-    variables = {**small_neo4j(tmp_path, cache_dir), **BY_WORD}
-    with running(tmp_path, "serve", "--port", "0", "--data-dir", str(data_dir), **variables) as server:
-        async with client_of(server.ready()) as client:
-            await asked(client, CREATE, input={"content": "before"})
-
-            os.kill(neo4j_id(data_dir), signal.SIGKILL)
-            await asyncio.to_thread(server.until, f"Neo4j has ended unexpectedly; its log is {data_dir}")
-
-            ready = await client.get("/health/ready")
-            assert (ready.status_code, ready.json()) == (503, {"status": "unavailable", "neo4j": "does not answer"})
-            assert (await client.get("/health/live")).status_code == 200
-            for query, given in ((CREATE, {"input": {"content": "after"}}), (CONTENTS, {})):
-                answer = (await client.post("/graphql", json={"query": query, "variables": given})).json()
-                (error,) = answer["errors"]
-                assert error["extensions"]["code"] == "UNAVAILABLE"
-                assert error["message"] == "Neo4j can't be reached"
-        server.send(signal.SIGTERM)
-        assert await asyncio.to_thread(server.ended) == 0
-        assert "Traceback" not in server.said
-    # and: what was acknowledged is there at the next start
-    with running(tmp_path, "serve", "--port", "0", "--data-dir", str(data_dir), **variables) as server:
-        async with client_of(server.ready()) as client:
-            assert await contents(client) == ["before"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for children in /proc")

@@ -14,9 +14,11 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.redis_server import RedisServer
 from tests.services.change_log import MemoryLog
 
 from reverie.bus.local_bell import LocalBell
+from reverie.bus.redis_bell import RedisBell
 from reverie.domain.changes import (
     EVERY_CHANGE,
     BeliefChange,
@@ -506,6 +508,46 @@ async def test_who_was_slow_is_served_by_the_reader_again(changes: MemoryLog, ru
 
     assert (changes.heads, changes.reads) == (1, 1)
     assert member.numbers == list(range(1, 22))
+
+
+# ---------------------------------------------------------------- two servers and a Redis
+
+
+async def test_subscribers_of_another_server_miss_nothing_while_redis_is_killed_and_started_again(
+    own_redis: RedisServer,
+) -> None:
+    here, there = RedisBell(own_redis.url, answer_within=0.5), RedisBell(own_redis.url, answer_within=0.5)
+    await asyncio.gather(here.wait_until_listening(), there.wait_until_listening())
+    changes = MemoryLog(here, TENANT)
+    follower = Follower(changes, there, FollowerOptions(tick=0.5))
+    crowd = Crowd(follower)
+    members = [await crowd.join() for _ in range(20)]
+
+    # when: changes are made at one server, and Redis goes and comes
+    for number in range(1, 601):
+        changes.append("alex")
+        await asyncio.sleep(0.002)
+        if number == 200:
+            own_redis.kill()
+        if number == 400:
+            await asyncio.to_thread(own_redis.start)
+    await there.wait_until_listening()
+    for member in members:
+        await member.knows(600)
+    # and: once it is back, it rings again, sooner than any tick
+    await asyncio.sleep(0.6)
+    began = asyncio.get_running_loop().time()
+    changes.append("alex")
+    await members[0].knows(601)
+    assert asyncio.get_running_loop().time() - began < 0.4
+
+    for member in members:
+        await member.knows(601)
+        assert member.numbers == list(range(1, 602))
+        await member.leave()
+    await follower.close()
+    await here.close()
+    await there.close()
 
 
 # ---------------------------------------------------------------- all of it at once

@@ -404,22 +404,24 @@ async def test_no_kinds_are_nothing(quay: Quay) -> None:
 @pytest.mark.parametrize(
     ("wanted", "kinds"),
     [
-        (MemoryFilter(min_importance=0.0), {SearchKind.MEMORY}),
-        (MemoryFilter(memory_types=(MemoryType.EPISODIC,)), {SearchKind.MEMORY}),
-        (MemoryFilter(event_before=datetime(2100, 1, 1, tzinfo=UTC)), {SearchKind.MEMORY}),
+        (MemoryFilter(min_importance=0.0), (SearchKind.MEMORY,)),
+        (MemoryFilter(memory_types=(MemoryType.EPISODIC,)), (SearchKind.MEMORY,)),
+        (MemoryFilter(event_before=datetime(2100, 1, 1, tzinfo=UTC)), (SearchKind.MEMORY,)),
         (
             MemoryFilter(created_after=datetime(2020, 1, 1, tzinfo=UTC)),
-            {SearchKind.MEMORY, SearchKind.FACT, SearchKind.CONVERSATION},
+            (SearchKind.MEMORY, SearchKind.FACT, SearchKind.CONVERSATION),
         ),
         (
             MemoryFilter(created_before=datetime(2100, 1, 1, tzinfo=UTC)),
-            {SearchKind.MEMORY, SearchKind.FACT, SearchKind.CONVERSATION},
+            (SearchKind.MEMORY, SearchKind.FACT, SearchKind.CONVERSATION),
         ),
-        (MemoryFilter(created_before=datetime(2020, 1, 1, tzinfo=UTC)), set()),
+        (MemoryFilter(created_before=datetime(2020, 1, 1, tzinfo=UTC)), ()),
     ],
     ids=str,
 )
-async def test_a_field_that_a_kind_lacks_excludes_it(quay: Quay, wanted: MemoryFilter, kinds: set[SearchKind]) -> None:
+async def test_a_field_that_a_kind_lacks_excludes_it(
+    quay: Quay, wanted: MemoryFilter, kinds: tuple[SearchKind, ...]
+) -> None:
     hits = await quay.find("lighthouse", wanted=SearchFilter(memory=wanted))
 
     assert set(ids(hits)) == {quay.by_kind[kind] for kind in kinds}

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shutil
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
@@ -109,6 +110,7 @@ class Visit:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.origin = ""
+        self._opened = ""
         self.refused: list[str] = []
         self.operations: list[dict[str, Any]] = []
         self.sockets: list[WebSocket] = []
@@ -146,6 +148,7 @@ class Visit:
     async def ready(self) -> None:
         await expect(self.page.locator(QUERY_EDITOR)).to_be_visible(timeout=30_000)
         await until(self._schema_known)
+        self._opened = await self.text("operation.graphql")
 
     async def _schema_known(self) -> bool:
         label = "Re-fetch GraphQL schema"
@@ -161,9 +164,25 @@ class Visit:
         return found
 
     async def show_tab(self, name: str) -> None:
-        """Switch to a tab and wait until GraphiQL has parsed its operation, of which the page shows no sign."""
+        """Switch to a tab."""
         await self.page.get_by_role("tab", name=name).click()
-        await asyncio.sleep(1)
+        await until(lambda: self._holds(f" {name}"))
+
+    async def _holds(self, text: str) -> bool:
+        return text in await self.text("operation.graphql")
+
+    async def _parsed(self) -> bool:
+        """Whether GraphiQL has parsed what is in the query editor: it sends the operation's name, as it keeps it."""
+        query = await self.text("operation.graphql")
+        named = re.search(r"\b(?:query|mutation|subscription)\s+(\w+)", query)
+        kept = await self.page.evaluate(
+            "Object.entries(localStorage).find(([key]) => key.endsWith('graphiql:tabState'))?.[1]"
+        )
+        if kept is None:
+            return query == self._opened
+        tabs = json.loads(kept)
+        tab = tabs["tabs"][tabs["activeTabIndex"]]
+        return (tab["query"], tab["operationName"]) == (query, named and named[1])
 
     async def write(self, editor: str, text: str) -> None:
         await self.page.locator(editor).click()
@@ -177,6 +196,7 @@ class Visit:
 
     async def run(self) -> dict[str, Any]:
         """Run what is in the query editor and give the answer."""
+        await until(self._parsed)
         before = len(self.operations)
         await self.page.get_by_role("button", name="Execute query").click()
         await until(lambda: len(self.operations) > before)

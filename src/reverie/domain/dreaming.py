@@ -26,6 +26,13 @@ class DreamingPolicy:
     """How often reading an episode, or a memory, may fail."""
     lease: int = 60_000
     """How long work is the worker's own without a sign of life."""
+    first_pause: int = 4_000
+    """Between a first failure and the next try; it doubles with each failure."""
+    longest_pause: int = 600_000
+
+    def pause_after(self, failures: int) -> int:
+        """How long to wait after so many failures in a row, at least one, in milliseconds."""
+        return min(self.longest_pause, self.first_pause << (failures - 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ A lease is an owner's token and a deadline, on the episode and on its subject, s
 one episode is read at a time. Results are applied by the lease's owner alone, in one transaction.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +42,8 @@ class Lease:
 CANDIDATES = f"""
 CALL () {{
   MATCH (e:Episode {{consolidationStatus: 'PENDING'}}) WHERE coalesce(e.notBefore, 0) <= $now
+  OPTIONAL MATCH (l:Lease {{tenant: e.tenant, subject: {_SUBJECT}}})
+  WITH e, l WHERE coalesce(l.until, 0) < $now
   RETURN e ORDER BY e.startedAt LIMIT $limit
 UNION
   MATCH (e:Episode {{consolidationStatus: 'PROCESSING'}}) WHERE e.leaseUntil < $now
@@ -96,9 +99,9 @@ async def take_episode(graph: Graph, now: int, lease: int) -> Lease | None:
             continue
         if deaths < DEATHS_MOST:
             return wanted
-        await fail_episode(
-            graph, wanted, f"the worker ended {deaths} times while it read this episode", now, attempts=0
-        )
+        with suppress(LeaseLost):
+            reason = f"the worker ended {deaths} times while it read this episode"
+            await fail_episode(graph, wanted, reason, now, attempts=1, pause_after=lambda _: 0)
     return None
 
 
@@ -189,11 +192,12 @@ async def give_back(graph: Graph, lease: Lease, now: int) -> None:
 
 
 async def fail_episode(
-    graph: Graph, lease: Lease, reason: str, now: int, *, attempts: int, pause: int = 0
+    graph: Graph, lease: Lease, reason: str, now: int, *, attempts: int, pause_after: Callable[[int], int]
 ) -> ConsolidationStatus:
-    """Notes why reading failed: to be tried again after `pause` milliseconds, or FAILED once `attempts` failed.
+    """Notes why reading failed: FAILED once `attempts` failed in a row, otherwise to be tried again after a pause.
 
-    Returns the status afterwards. Raises LeaseLost.
+    `pause_after` tells its milliseconds by how many failed. One that is FAILED and sent back has all its attempts
+    again. Returns the status afterwards. Raises LeaseLost.
     """
 
     async def work(transaction: Transaction) -> ConsolidationStatus:
@@ -203,9 +207,11 @@ async def fail_episode(
         properties = {
             "consolidationStatus": status.value,
             "failure": reason,
-            "failures": failures,
-            "notBefore": None if over else now + pause,
+            "failures": None if over else failures,
+            "notBefore": None if over else now + pause_after(failures),
         }
+        if over:
+            properties["deaths"] = None
         await transaction.run(END_EPISODE, id=lease.episode_id, properties=properties)
         await _free(transaction, lease)
         if over:

@@ -24,9 +24,6 @@ log = logging.getLogger("reverie.dreaming")
 
 KNOWN_MOST = 100
 """Beliefs of a subject that an extractor is told of."""
-FIRST_PAUSE = 2_000
-LONGEST_PAUSE = 600_000
-"""Milliseconds between two tries to read an episode; doubling."""
 _RENEWALS = 3
 """How often a lease is renewed in its time."""
 _LAST_WORD = 5.0
@@ -61,18 +58,15 @@ async def consolidate(resources: Resources, lease: Lease) -> None:
         reading.cancel()
         with suppress(LeaseLost, Unavailable, TimeoutError):
             async with asyncio.timeout(_LAST_WORD):
-                await asyncio.shield(_give_back(resources, lease, reading))
+                await asyncio.wait({reading})
+                await dreaming.give_back(resources.graph, lease, now_ms())
+                tell_work(resources, lease.tenant)
         raise
     finally:
         for task in (reading, renewing):
             task.cancel()
         await asyncio.gather(reading, renewing, return_exceptions=True)
         tell_episodes(resources, lease.tenant, [lease.episode_id])
-
-
-async def _give_back(resources: Resources, lease: Lease, reading: "asyncio.Task[None]") -> None:
-    await asyncio.wait({reading})
-    await dreaming.give_back(resources.graph, lease, now_ms())
 
 
 async def _renew(resources: Resources, lease: Lease) -> None:
@@ -107,11 +101,15 @@ async def _read_and_apply(resources: Resources, lease: Lease) -> None:
 
 
 async def _failed(resources: Resources, lease: Lease, reason: str, asked: int) -> None:
-    episode, _ = await dreaming.read_work(resources.graph, lease)
-    pause = max(asked, min(LONGEST_PAUSE, FIRST_PAUSE * 2**episode.attempts))
+    policy = resources.dreaming
     with suppress(LeaseLost):
         status = await dreaming.fail_episode(
-            resources.graph, lease, reason, now_ms(), attempts=resources.dreaming.attempts, pause=pause
+            resources.graph,
+            lease,
+            reason,
+            now_ms(),
+            attempts=policy.attempts,
+            pause_after=lambda failures: max(asked, policy.pause_after(failures)),
         )
         log.warning("episode %s could not be read (%s): %s", lease.episode_id, status.value.lower(), reason)
         if status is ConsolidationStatus.FAILED:

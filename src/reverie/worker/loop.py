@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 
 from reverie.bus.bells import NoticeKind
@@ -21,6 +22,8 @@ BEAT = 5.0
 REST = 1.0
 """Seconds between two looks for work when nothing rings."""
 LONGEST_REST = 30.0
+_LAST_WORD = 5.0
+"""Seconds in which a worker that stops takes its leave."""
 
 
 async def work(resources: Resources) -> None:
@@ -33,9 +36,11 @@ async def work(resources: Resources) -> None:
             for every, task in tasks.HOUSEKEEPING:
                 group.create_task(_for_ever(every, partial(task, resources)))
             for task in tasks.ENDLESS:
-                group.create_task(task(resources))
+                group.create_task(_for_ever(REST, partial(task, resources)))
     finally:
-        await asyncio.shield(tasks.leave(resources, worker_id))
+        with suppress(ReverieError, TimeoutError):
+            async with asyncio.timeout(_LAST_WORD):
+                await tasks.leave(resources, worker_id)
 
 
 async def _for_ever(every: float, run: Callable[[], Awaitable[object]]) -> None:
@@ -65,6 +70,8 @@ async def _read_episodes(resources: Resources) -> None:
                 await tasks.consolidate(resources, lease)
             except ReverieError as error:
                 log.warning("an episode is left to its lease: %s", error)
+            except Exception:
+                log.exception("an episode is left to its lease")
             finally:
                 free.release()
                 again.set()
@@ -86,14 +93,15 @@ async def _read_episodes(resources: Resources) -> None:
             except ReverieError as error:
                 log.warning("the worker is held up: %s", error)
                 rest = min(LONGEST_REST, rest * 2)
+            except Exception:
+                log.exception("something in the worker went wrong; it goes on")
+                rest = min(LONGEST_REST, rest * 2)
             finally:
                 if lease is None:
                     free.release()
             if lease is not None:
                 group.create_task(read(lease))
                 continue
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(rest):
                     await again.wait()
-            except TimeoutError:
-                pass
