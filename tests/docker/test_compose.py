@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from reverie.__main__ import cli
 from reverie.settings import Settings
 
 FILE = Path(__file__).parents[2] / "docker" / "compose.yaml"
@@ -68,6 +69,7 @@ def test_ours_are_told_settings_that_there_are_and_that_work(service: str) -> No
     assert (settings.neo4j_uri, settings.redis_url) == ("bolt://neo4j:7687", "redis://redis:6379/0")
     assert settings.neo4j_password == "a long password"  # noqa: S105 - made up
     assert settings.embedder == Settings.read({}).embedder
+    assert settings.extractor == Settings.read({}).extractor
     assert settings.log_level == Settings.read({}).log_level
     assert settings.openai_api_key is None
 
@@ -129,7 +131,10 @@ def test_each_waits_for_what_it_needs_to_be_healthy() -> None:
 
 def test_the_worker_works() -> None:
     assert SERVICES["worker"]["command"] == ["work"]
+    assert "work" in cli.commands
     assert "command" not in SERVICES["server"]
+    given = {"NEO4J_PASSWORD": "a long password", "REVERIE_API_KEYS": '{"k": "acme"}'}
+    assert Settings.read(environ("server", given)).worker == "off"
 
 
 def test_all_come_back_by_themselves_and_ours_have_no_rights() -> None:
