@@ -172,3 +172,14 @@ def test_a_notice_is_json() -> None:
         "body": {"number": 7},
     }
     assert decoded(notice.encoded("s")) == ("s", notice)
+
+
+def test_what_waits_is_taken_at_once() -> None:
+    bell = LocalBell()
+    with bell.listen(NoticeKind.CHANGES) as listener:
+        rung = [Notice(NoticeKind.CHANGES, "acme", {"number": number}) for number in range(3)]
+        for notice in rung:
+            bell.ring(notice)
+
+        assert listener.take_waiting() == rung
+        assert listener.take_waiting() == []

@@ -9,7 +9,8 @@ import httpx
 import orjson
 import pytest
 import pytest_asyncio
-from tests.web.ticking import KEYS, SECRET, open_subscriptions, ticking_server, until
+from tests.serving import until
+from tests.web.ticking import KEYS, SECRET, open_subscriptions, ticking_server
 
 from reverie.resources import Resources
 

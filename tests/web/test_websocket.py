@@ -13,7 +13,8 @@ from typing import Any
 import orjson
 import pytest
 import pytest_asyncio
-from tests.web.ticking import KEYS, SECRET, open_subscriptions, ticking_server, until
+from tests.serving import until
+from tests.web.ticking import KEYS, SECRET, open_subscriptions, ticking_server
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosedError, InvalidStatus
 from websockets.frames import CloseCode

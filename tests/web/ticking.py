@@ -1,22 +1,19 @@
 """An application with a subscription that ticks, for tests of the transports, and a server that runs it."""
 
 import asyncio
-import gc
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from itertools import count
 
-import orjson
 import strawberry
 from strawberry.extensions import ParserCache, ValidationCache
+from tests.serving import serving
 
 from reverie.api.context import Context, Info
 from reverie.api.executor import EventExecutor
 from reverie.errors import Unavailable
 from reverie.resources import Resources
 from reverie.services.changes import make_follower
-from reverie.settings import Settings
-from reverie.web.app import create_app
 from reverie.web.server import Server
 
 KEYS = {"key-1": "tenant-1", "key-2": "tenant-2"}
@@ -146,26 +143,8 @@ ticking_schema = strawberry.Schema(
 @asynccontextmanager
 async def ticking_server(resources: Resources, keys: dict[str, str] | None = None) -> AsyncIterator[tuple[Server, str]]:
     """The server on a free port, and its address without a scheme; told to stop at the end."""
-    environ = {} if keys is None else {"REVERIE_API_KEYS": orjson.dumps(keys).decode()}
-    app = create_app(Settings.read(environ), (), lambda _: nullcontext(resources), executed=ticking_schema)
-    server = Server(app)
-    server.config.port = 0
-    running = asyncio.create_task(server.serve())
-    try:
-        await until(lambda: server.started)
-        yield server, f"127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await running
-        # the lifespan freezes what there is, which other tests count on being collected
-        gc.unfreeze()
-
-
-async def until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    """Waits for a condition."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - the condition is the test's own
-            await asyncio.sleep(0.01)
+    async with serving(resources, keys, executed=ticking_schema) as served:
+        yield served
 
 
 def fresh_context(resources: Resources) -> Context:

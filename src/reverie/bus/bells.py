@@ -18,11 +18,11 @@ class NoticeKind(StrEnum):
     """What a notice is about, and what its body holds."""
 
     CHANGES = "changes"
-    """The change log grew: `number`, its last entry's."""
+    """The change log grew: `number`, its last entry's, where it is known."""
     EPISODES = "episodes"
     """An episode was opened, or its status changed: `id`."""
     DREAMS = "dreams"
-    """A dream began, came on or ended: `id`."""
+    """A dream began (`id`), or dreams came on or ended."""
     WORK = "work"
     """There is work for the worker: an episode or a memory that waits. The body is empty."""
 
@@ -75,6 +75,12 @@ class Listener:
 
     def __aiter__(self) -> Self:
         return self
+
+    def take_waiting(self) -> list[Notice]:
+        """What waits already, which may be nothing; for who answers many rings by looking once."""
+        taken = list(self._waiting)
+        self._waiting.clear()
+        return taken
 
     async def __anext__(self) -> Notice:
         while not self._waiting:

@@ -219,25 +219,25 @@ WITH e LIMIT $limit RETURN collect(e.id)
 LOCK_EPISODES = "UNWIND $ids AS i MATCH (e:Episode&Node {id: i}) SET e.lockedAt = $now"
 STILL_IDLE = """
 UNWIND $ids AS i MATCH (e:Episode&Node {id: i}) WHERE e.consolidationStatus = 'OPEN' AND e.recordedAt < $before
-RETURN collect(i)
+RETURN collect([e.tenant, i])
 """
 
 
-async def sweep_idle(graph: Graph, now: int, idle_gap: int, limit: int) -> int:
-    """Closes OPEN episodes, of all tenants, whose last event was recorded longer than the gap ago; how many.
+async def sweep_idle(graph: Graph, now: int, idle_gap: int, limit: int) -> list[tuple[str, str]]:
+    """Closes OPEN episodes whose last event was recorded longer than the gap ago; the tenant and id of each.
 
     At most `limit` of them: where as many were closed, there may be more. Times in milliseconds.
     """
     before = now - idle_gap
     idle = sorted(await graph.read(IDLE_EPISODES, before=before, limit=limit))
 
-    async def close_idle(transaction: Transaction) -> int:
+    async def close_idle(transaction: Transaction) -> list[tuple[str, str]]:
         await transaction.run(LOCK_EPISODES, ids=idle, now=now)
         still = await transaction.run(STILL_IDLE, ids=idle, before=before)
-        await write_closings(transaction, still)
-        return len(still)
+        await write_closings(transaction, [episode for _, episode in still])
+        return [(tenant, episode) for tenant, episode in still]
 
-    return await graph.transact(close_idle) if idle else 0
+    return await graph.transact(close_idle) if idle else []
 
 
 def unfinished_statement(where: Where) -> str:

@@ -69,22 +69,23 @@ class _New:
 async def record_events(transaction: Transaction, writes: Sequence[Write]) -> list[Outcome]:
     """Records the batches of all writes (drafts: EventBatch).
 
-    Outcome: `events`, their ids, of a re-sent one its first; `pending`, the ids of the episodes that are over by them.
+    Outcome: `events`, their ids, of a re-sent one its first; `opened` and `pending`, the ids of the episodes that were
+    opened by them, and of those that are over by them.
     """
     answers = await _placed(transaction, writes)
     new = list(dict.fromkeys(event for events in answers for event in events if isinstance(event, _New)))
-    pending = await _record(transaction, new) if new else {}
-    return [
-        {
-            "events": [event.id if isinstance(event, _New) else event for event in events],
-            "pending": [
-                episode
-                for thread in dict.fromkeys(event.thread for event in events if isinstance(event, _New))
-                for episode in pending.get(thread, ())
-            ],
-        }
-        for events in answers
-    ]
+    opened, pending = await _record(transaction, new) if new else ({}, {})
+    outcomes: list[Outcome] = []
+    for events in answers:
+        threads = dict.fromkeys(event.thread for event in events if isinstance(event, _New))
+        outcomes.append(
+            {
+                "events": [event.id if isinstance(event, _New) else event for event in events],
+                "opened": [episode for thread in threads for episode in opened[thread]],
+                "pending": [episode for thread in threads for episode in pending[thread]],
+            }
+        )
+    return outcomes
 
 
 async def _placed(transaction: Transaction, writes: Sequence[Write]) -> list[list[_New | str]]:
@@ -114,8 +115,13 @@ def _rows(keys: Sequence[tuple[str, str]]) -> list[list[str]]:
     return [list(key) for key in keys]
 
 
-async def _record(transaction: Transaction, new: Sequence[_New]) -> dict[Thread, list[str]]:
-    """Writes events into the episodes of their threads; the episodes that are over by them, by thread."""
+async def _record(
+    transaction: Transaction, new: Sequence[_New]
+) -> tuple[dict[Thread, list[str]], dict[Thread, list[str]]]:
+    """Writes events into the episodes of their threads; the episodes opened by them and those over by them, by thread.
+
+    One that was opened and is over is among the latter alone.
+    """
     now = max(event.write.now for event in new)
     idle_gap = new[0].write.draft.idle_gap
     threads: dict[Thread, list[_New]] = {}
@@ -131,6 +137,7 @@ async def _record(transaction: Transaction, new: Sequence[_New]) -> dict[Thread,
     episodes: dict[str, str] = {}
     created: dict[Thread, list[Run]] = {}
     grown: list[Run] = []
+    opened: dict[Thread, list[str]] = {}
     over: dict[Thread, list[str]] = {}
     closing: list[str] = []
     for thread, runs in (await lock_runs(transaction, spans, idle_gap, now)).items():
@@ -146,6 +153,7 @@ async def _record(transaction: Transaction, new: Sequence[_New]) -> dict[Thread,
         episodes.update(members)
         changed = [run for run in after.values() if before.get(run.id) != run]
         created[thread] = [run for run in changed if run.id not in before]
+        opened[thread] = [run.id for run in created[thread] if run.status is ConsolidationStatus.OPEN]
         grown.extend(run for run in changed if run.id in before)
         closed = [run.id for run in changed if run.status is ConsolidationStatus.PENDING]
         closing.extend(closed)
@@ -163,7 +171,7 @@ async def _record(transaction: Transaction, new: Sequence[_New]) -> dict[Thread,
     if await transaction.run(CREATE_EVENTS, rows=rows) != len(rows):
         raise Raced
     await write_closings(transaction, closing)
-    return over
+    return opened, over
 
 
 async def _lock_threads(

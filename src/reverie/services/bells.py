@@ -19,9 +19,9 @@ def tell_episodes(resources: Resources, tenant: str, ids: Iterable[str], *, work
         tell_work(resources, tenant)
 
 
-def tell_dreams(resources: Resources, tenant: str) -> None:
-    """A dream began, came on, or ended."""
-    resources.bell.ring(Notice(NoticeKind.DREAMS, tenant))
+def tell_dreams(resources: Resources, tenant: str, begun: str | None = None) -> None:
+    """A dream began, whose id is given then, or dreams came on or ended."""
+    resources.bell.ring(Notice(NoticeKind.DREAMS, tenant, {} if begun is None else {"id": begun}))
 
 
 def tell_work(resources: Resources, tenant: str) -> None:

@@ -284,6 +284,8 @@ class _Reader:
         with self._bell.listen(NoticeKind.CHANGES, tenant=self._tenant) as notices:
             while True:
                 try:
+                    # what has rung until now is answered by this one look
+                    notices.take_waiting()
                     await self._catch_up()
                     self._failing = False
                 except Exception as error:

@@ -155,7 +155,7 @@ async def dream(resources: Resources, tenant: str, episode_ids: Sequence[str] | 
     with resources.bell.listen(NoticeKind.DREAMS, tenant=tenant) as listener:
         begun = await dreaming.start_dream(resources.graph, tenant, episode_ids, now_ms())
         tell_work(resources, tenant)
-        tell_dreams(resources, tenant)
+        tell_dreams(resources, tenant, begun.id)
         while wait and begun.finished_at is None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_AGAIN):
@@ -187,6 +187,7 @@ async def follow_dreams(resources: Resources, tenant: str, dream_id: str | None)
     """A dream, or the tenant's running ones: as they stand first, then each time one came on, until all are over."""
     graph = resources.graph
     shown: dict[str, Dream] = {}
+    begun: set[str] = set()
     with resources.bell.listen(NoticeKind.DREAMS, tenant=tenant) as listener:
         while True:
             if dream_id is not None:
@@ -196,8 +197,9 @@ async def follow_dreams(resources: Resources, tenant: str, dream_id: str | None)
                 now = [one]
             else:
                 running = await dreaming.running_dreams(graph, tenant)
-                ended = [gone for gone in shown if gone not in {one.id for one in running}]
-                found = [await dreaming.dream_by_id(graph, tenant, gone) for gone in ended]
+                # those that were shown or heard of, and ended meanwhile
+                ended = (begun | shown.keys()) - {one.id for one in running}
+                found = [await dreaming.dream_by_id(graph, tenant, gone) for gone in sorted(ended)]
                 now = [*(one for one in found if one is not None), *running]
             for one in now:
                 if shown.get(one.id) != one:
@@ -207,9 +209,11 @@ async def follow_dreams(resources: Resources, tenant: str, dream_id: str | None)
                     if dream_id is not None:
                         return
                     del shown[one.id]
+            begun.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_AGAIN):
-                    await anext(listener)
+                    heard = [await anext(listener), *listener.take_waiting()]
+                    begun = {str(notice.body["id"]) for notice in heard if "id" in notice.body}
 
 
 async def worker_state(resources: Resources, tenant: str) -> tuple[bool, Owed]:
@@ -221,9 +225,9 @@ async def worker_state(resources: Resources, tenant: str) -> tuple[bool, Owed]:
 async def sweep(resources: Resources) -> int:
     """Closes episodes that have been idle for long; returns how many."""
     closed = await episodes.sweep_idle(resources.graph, now_ms(), resources.dreaming.idle_gap, SWEPT_AT_ONCE)
-    if closed:
-        tell_work(resources, "")
-    return closed
+    for tenant, episode_id in closed:
+        tell_episodes(resources, tenant, [episode_id], work=True)
+    return len(closed)
 
 
 async def beat(resources: Resources, worker_id: str) -> None:
