@@ -23,14 +23,16 @@ async def serving(
     *,
     executed: BaseSchema = schema,
     follower: Follower | None = None,
+    port: int = 0,
 ) -> AsyncIterator[tuple[Server, str]]:
-    """The server and its address without a scheme; told to stop at the end. It follows the log as it does by default,
-    or by a given follower.
+    """The server, on a free port unless one is given, and its address without a scheme; told to stop at the end.
+
+    It follows the log as it does by default, or by a given follower.
     """
     environ = {} if keys is None else {"REVERIE_API_KEYS": orjson.dumps(keys).decode()}
     app = create_app(Settings.read(environ), (), lambda _: nullcontext(resources), executed=executed)
     server = Server(app)
-    server.config.port = 0
+    server.config.port = port
     running = asyncio.create_task(server.serve())
     try:
         await until(lambda: server.started)

@@ -3,13 +3,16 @@
 import asyncio
 import gc
 import os
+import re
 import socket
 import statistics
 import time
 import tracemalloc
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,7 +23,7 @@ from tests.conftest import Api
 from tests.following import CHANGES, LEAN, Member, Stream, subscribed
 from tests.recording import message, record
 from tests.services.change_log import MemoryLog
-from tests.serving import serving
+from tests.serving import serving, until
 
 from reverie.bus.local_bell import LocalBell
 from reverie.domain.changes import LogPosition, log_position
@@ -461,6 +464,59 @@ async def test_changes_are_streamed_as_server_sent_events(api: Api, address: str
         body = {"query": LEAN, "variables": {"after": checkpoint["cursor"]}}
         async with client.stream("POST", "/graphql", json=body) as answer:
             assert await told(answer.aiter_lines(), 3) == [checkpoint, first, second]
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "subscriptions.md").read_text(encoding="utf-8")
+
+
+def example(language: str) -> str:
+    """The one block of a language in the page about subscriptions."""
+    (block,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    return str(block)
+
+
+async def test_the_query_of_the_documentation_is_answered(api: Api, address: str) -> None:
+    async with subscribed(address, KEY, example("graphql")) as stream:
+        assert (await stream.next())["__typename"] == "ChangeCheckpoint"
+        await upsert(api, "dark")
+        change = await stream.next()
+
+    assert (change["kind"], change["key"], change["belief"]["value"]) == ("CREATED", "editor.theme", "dark")
+
+
+async def test_the_client_of_the_documentation_comes_back_without_missing_anything(
+    api: Api, resources: Resources, tenant: str
+) -> None:
+    names: dict[str, Any] = {"__name__": "client"}
+    exec(compile(example("python"), "subscriptions.md", "exec"), names)  # noqa: S102 - as its readers do
+    told: list[dict[str, Any]] = []
+
+    async def handle(event: dict[str, Any]) -> None:
+        told.append(event)
+
+    changes = [await upsert(api, "one")]
+    async with serving(resources, {KEY: tenant}) as (_, address):
+        port = int(address.rpartition(":")[2])
+        following = asyncio.create_task(names["follow"](f"ws://{address}/graphql", handle, key=KEY))
+        await until(lambda: len(told) == 1)
+        changes.append(await upsert(api, "two"))
+        await until(lambda: len(told) == 2)
+    # when: the server is away, and is there again
+    changes.append(await upsert(api, "three"))
+    async with serving(resources, {KEY: tenant}, port=port):
+        await until(lambda: len(told) == 4)
+        changes.append(await upsert(api, "four"))
+        await until(lambda: len(told) == 5)
+        following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
+
+    assert [event["__typename"] for event in told].count("ChangeCheckpoint") == 2
+    values = [event["belief"]["value"] for event in told if event["__typename"] == "BeliefChange"]
+    assert values == ["two", "three", "four"]
+    assert [event["cursor"] for event in told if event["__typename"] == "BeliefChange"] == [
+        change["cursor"] for change in changes[1:]
+    ]
 
 
 # ---------------------------------------------------------------- slow subscribers, and many events
