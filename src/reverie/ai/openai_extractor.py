@@ -1,5 +1,6 @@
 """Reads with a chat model of OpenAI's, or of a server compatible with OpenAI's API."""
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -186,7 +187,7 @@ class OpenAIExtractor:
         if not heard:
             return Reading(())
         aliases = {f"e{place}": event.id for place, event in enumerate(heard, 1)}
-        texts = [masked(legible(event.text)) for event in heard]
+        texts = await asyncio.to_thread(lambda: [masked(legible(event.text)) for event in heard])
         spent = _Spent()
 
         def message(most: int) -> str:
@@ -219,7 +220,7 @@ class OpenAIExtractor:
         """What the model finds in a memory. Raises ExtractionFailed; asks nothing where the memory is blank."""
         if not content.strip():
             return MemoryReading()
-        text = masked(legible(content))
+        text = await asyncio.to_thread(masked, legible(content))
         form = normal_form(text)
         named_first = sorted(known_entities, key=lambda one: normal_form(one[0]) not in form)
         spent = _Spent()

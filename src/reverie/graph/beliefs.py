@@ -304,37 +304,6 @@ class Upsert:
     half_lives: HalfLives
 
 
-async def upsert_beliefs(transaction: Transaction, writes: Sequence[Write]) -> list[Outcome]:
-    """Records upserts (drafts: Upsert) one after the other; outcome: `belief` and `change`, their ids or None."""
-    drafts: list[BeliefUpsert] = [write.draft.upsert for write in writes]
-    identities = [(write.tenant, draft.subject_id, draft.key) for write, draft in zip(writes, drafts, strict=True)]
-    slots = await lock_slots(transaction, identities, writes[0].draft.half_lives, writes[0].now)
-    outcomes: list[Outcome] = []
-    for identity, draft in zip(identities, drafts, strict=True):
-        slot = slots[identity]
-        refused = _unexpected(slot, draft.expected_version)
-        if refused is not None:
-            outcomes.append(refused)
-            continue
-        evidence = Evidence(
-            id=new_id(),
-            kind=EvidenceKind.UPSERT,
-            value=draft.value,
-            time=_next_time(slot) if draft.valid_from is None else to_ms(draft.valid_from),
-            confidence=draft.confidence,
-            belief_type=draft.belief_type,
-            domain=draft.domain,
-            reason=draft.reason,
-        )
-        if _retracted_later(slot, evidence):
-            words = "this value was declared never true at a later time"
-            outcomes.append(Refusals([Conflict(words, ("validFrom",))]))
-            continue
-        outcomes.append(_recorded(slot, evidence))
-    await _write(transaction, slots, outcomes, writes[0].now)
-    return outcomes
-
-
 IDENTITIES = """
 UNWIND range(0, size($rows) - 1) AS place
 MATCH (b:Belief&Node {id: $rows[place][1]}) WHERE b.tenant = $rows[place][0]
@@ -350,33 +319,62 @@ class Retraction:
     half_lives: HalfLives
 
 
-async def retract_beliefs(transaction: Transaction, writes: Sequence[Write]) -> list[Outcome]:
-    """Records retractions (drafts: Retraction); outcome: `belief` and `change`, their ids or None."""
-    drafts: list[BeliefRetraction] = [write.draft.retraction for write in writes]
-    rows = [[write.tenant, draft.id] for write, draft in zip(writes, drafts, strict=True)]
-    found = {place: rest for place, *rest in await transaction.run(IDENTITIES, rows=rows)}
-    identities = {place: (writes[place].tenant, subject, key) for place, (subject, key, _) in found.items()}
+async def write_beliefs(transaction: Transaction, writes: Sequence[Write]) -> list[Outcome]:
+    """Records upserts and retractions (drafts: Upsert, Retraction) one after the other, all slots locked at once.
+
+    Outcome: `belief` and `change`, their ids, the latter None where only the past changed.
+    """
+    retracted = {place: write for place, write in enumerate(writes) if isinstance(write.draft, Retraction)}
+    rows = [[write.tenant, write.draft.retraction.id] for write in retracted.values()]
+    values: dict[int, str] = {}
+    identities: dict[int, Identity] = {
+        place: (write.tenant, write.draft.upsert.subject_id, write.draft.upsert.key)
+        for place, write in enumerate(writes)
+        if place not in retracted
+    }
+    for row, subject, key, value in await transaction.run(IDENTITIES, rows=rows) if rows else []:
+        place = list(retracted)[row]
+        identities[place], values[place] = (writes[place].tenant, subject, key), value
     slots = await lock_slots(transaction, list(identities.values()), writes[0].draft.half_lives, writes[0].now)
     outcomes: list[Outcome] = []
-    for place, draft in enumerate(drafts):
-        if place not in found:
+    for place, write in enumerate(writes):
+        if place not in identities:
             outcomes.append(Refusals([NotFound("no belief has this id", ("id",))]))
-            continue
-        slot = slots[identities[place]]
-        refused = _unexpected(slot, draft.expected_version)
-        if refused is not None:
-            outcomes.append(refused)
-            continue
-        evidence = Evidence(
-            id=new_id(),
-            kind=EvidenceKind.RETRACT,
-            value=found[place][2],
-            time=_next_time(slot),
-            reason=draft.reason,
-        )
-        outcomes.append({**_recorded(slot, evidence), "belief": draft.id})
+        elif place in retracted:
+            outcomes.append(_retract(slots[identities[place]], write.draft.retraction, values[place]))
+        else:
+            outcomes.append(_upsert(slots[identities[place]], write.draft.upsert))
     await _write(transaction, slots, outcomes, writes[0].now)
     return outcomes
+
+
+def _upsert(slot: Slot, draft: BeliefUpsert) -> Outcome:
+    refused = _unexpected(slot, draft.expected_version)
+    if refused is not None:
+        return refused
+    evidence = Evidence(
+        id=new_id(),
+        kind=EvidenceKind.UPSERT,
+        value=draft.value,
+        time=_next_time(slot) if draft.valid_from is None else to_ms(draft.valid_from),
+        confidence=draft.confidence,
+        belief_type=draft.belief_type,
+        domain=draft.domain,
+        reason=draft.reason,
+    )
+    if _retracted_later(slot, evidence):
+        words = "this value was declared never true at a later time"
+        return Refusals([Conflict(words, ("validFrom",))])
+    return _recorded(slot, evidence)
+
+
+def _retract(slot: Slot, draft: BeliefRetraction, value: str) -> Outcome:
+    refused = _unexpected(slot, draft.expected_version)
+    if refused is not None:
+        return refused
+    time = _next_time(slot)
+    evidence = Evidence(id=new_id(), kind=EvidenceKind.RETRACT, value=value, time=time, reason=draft.reason)
+    return {**_recorded(slot, evidence), "belief": draft.id}
 
 
 def _unexpected(slot: Slot, expected: int | None) -> Refusals | None:

@@ -6,7 +6,7 @@ from typing import Any
 from reverie.domain.beliefs import Change, Version
 from reverie.domain.changes import BeliefChange, BeliefChangeFilter, LogHead, LogPosition, LogSlice
 from reverie.domain.ids import new_id
-from reverie.graph.records import CHANGE
+from reverie.graph.records import CHANGE, whole
 from reverie.graph.store import Graph, Transaction
 
 LOG_CHANGES = """
@@ -81,6 +81,7 @@ async def log_head(graph: Graph, tenant: str, number: int) -> LogHead:
     return LogHead(LogPosition(epoch, number, last), floor)
 
 
+@whole
 async def read_log(graph: Graph, tenant: str, after: int, limit: int) -> LogSlice:
     """At most `limit` entries after a number, in order."""
     rows = await graph.read(READ_LOG, t=tenant, after=after, limit=limit)
@@ -110,6 +111,7 @@ def count_changes_statement(names: Sequence[str]) -> str:
     )
 
 
+@whole
 async def find_changes(
     graph: Graph, tenant: str, wanted: BeliefChangeFilter, after: int, limit: int
 ) -> list[BeliefChange]:

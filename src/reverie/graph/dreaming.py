@@ -4,6 +4,7 @@ A lease is an owner's token and a deadline, on the episode and on its subject, s
 one episode is read at a time. Results are applied by the lease's owner alone, in one transaction.
 """
 
+import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from reverie.graph.beliefs import Identity, lock_slots, record, write_slots
 from reverie.graph.records import EPISODE, EVENT, whole
 from reverie.graph.store import Graph, Transaction
 
+OF_A_TENANT = 20
+"""Episodes of one tenant that are looked at for the next to read."""
 DEATHS_MOST = 5
 """How often a worker may die over an episode before it is given up."""
 _SUBJECT = "coalesce(e.userId, 'thread ' + e.threadId)"
@@ -40,13 +43,15 @@ class Lease:
 
 
 CANDIDATES = f"""
-CALL () {{
-  MATCH (e:Episode {{consolidationStatus: 'PENDING'}}) WHERE coalesce(e.notBefore, 0) <= $now
+MATCH (t:Tenant) CALL (t) {{
+  MATCH (e:Episode) WHERE e.tenant = t.name AND e.consolidationStatus = 'PENDING' AND e.startedAt IS NOT NULL
+    AND coalesce(e.notBefore, 0) <= $now
   OPTIONAL MATCH (l:Lease {{tenant: e.tenant, subject: {_SUBJECT}}})
   WITH e, l WHERE coalesce(l.until, 0) < $now
   RETURN e ORDER BY e.startedAt LIMIT $limit
 UNION
-  MATCH (e:Episode {{consolidationStatus: 'PROCESSING'}}) WHERE e.leaseUntil < $now
+  MATCH (e:Episode) WHERE e.tenant = t.name AND e.consolidationStatus = 'PROCESSING' AND e.startedAt IS NOT NULL
+    AND e.leaseUntil < $now
   RETURN e ORDER BY e.startedAt LIMIT $limit
 }}
 WITH e ORDER BY e.startedAt, e.id
@@ -72,9 +77,11 @@ async def take_episode(graph: Graph, now: int, lease: int) -> Lease | None:
 
     An episode over which workers died too often is failed instead.
     """
-    candidates = await graph.read(CANDIDATES, now=now, limit=50)
+    candidates = await graph.read(CANDIDATES, now=now, limit=OF_A_TENANT)
+    # no tenant with much to read keeps the others waiting
+    turns = {tenant: random.random() for _, tenant, _ in candidates}  # noqa: S311 - no secret
     seen = set()
-    for episode_id, tenant, subject in candidates:
+    for episode_id, tenant, subject in sorted(candidates, key=lambda row: turns[row[1]]):
         # what was lived first is read first: only a subject's oldest waits for its turn
         if (tenant, subject) in seen:
             continue
@@ -160,9 +167,10 @@ END_EPISODE = """
 MATCH (e:Episode&Node {id: $id}) SET e += $properties, e.owner = null, e.leaseUntil = null
 """
 COUNT_DREAMS = """
-MATCH (d:Dream)-[:RUNS]->(e:Episode&Node {id: $id}) WHERE d.finishedAt IS NULL
+MATCH (d:Dream)-[r:RUNS]->(e:Episode&Node {id: $id}) WHERE d.finishedAt IS NULL
 SET d.done = d.done + $done, d.failed = d.failed + $failed, d.beliefsChanged = d.beliefsChanged + $changed
-SET d.finishedAt = CASE WHEN d.done + d.failed >= d.episodes THEN $now END
+DELETE r
+WITH d, e SET d.finishedAt = CASE WHEN NOT EXISTS { (d)-[:RUNS]->(other:Episode) WHERE other <> e } THEN $now END
 RETURN collect(d.id)
 """
 
@@ -180,7 +188,7 @@ async def _free(transaction: Transaction, lease: Lease, read_at: int | None = No
 
 
 async def give_back(graph: Graph, lease: Lease, now: int) -> None:
-    """Puts an episode back among those that wait, as if it had never been taken. Raises LeaseLost."""
+    """Puts an episode back among those that wait, without counting it as a failure. Raises LeaseLost."""
 
     async def work(transaction: Transaction) -> None:
         await _held(transaction, lease, now)
@@ -223,7 +231,7 @@ async def fail_episode(
 
 @dataclass(frozen=True, slots=True)
 class Consolidated:
-    """What reading an episode came to: how many entries of the log, and the number of the last one."""
+    """What reading an episode came to: how many entries of the log, and the dreams that it was counted for."""
 
     changes: int
     dreams: tuple[str, ...]
@@ -275,7 +283,7 @@ async def consolidate(
 
 LOCK_OWED = """
 MATCH (e:Episode) WHERE e.tenant = $t AND e.consolidationStatus IN ['PENDING', 'PROCESSING']
-  AND ($ids IS NULL OR e.id IN $ids)
+  AND e.startedAt IS NOT NULL AND ($ids IS NULL OR e.id IN $ids)
 WITH e ORDER BY e.id SET e.lockedAt = $now, e.notBefore = null
 RETURN collect(e.id)
 """
@@ -292,6 +300,21 @@ _DREAM = "[d.id, d.episodes, d.done, d.failed, d.beliefsChanged, d.startedAt, d.
 
 def _dream(row: Sequence[Any]) -> Dream:
     return Dream(row[0], row[1], row[2], row[3], row[4], from_ms(row[5]), from_ms_or_none(row[6]))
+
+
+SETTLE_DREAMS = """
+MATCH (d:Dream) WHERE d.tenant = $t AND d.startedAt > 0 AND d.finishedAt IS NULL AND NOT EXISTS { (d)-[:RUNS]->() }
+SET d.finishedAt = $now
+"""
+
+
+async def settle_dreams(graph: Graph, tenant: str, now: int) -> None:
+    """Ends the dreams whose last episodes are gone."""
+
+    async def work(transaction: Transaction) -> None:
+        await transaction.run(SETTLE_DREAMS, t=tenant, now=now)
+
+    await graph.transact(work)
 
 
 async def start_dream(graph: Graph, tenant: str, ids: Sequence[str] | None, now: int) -> Dream:
@@ -319,7 +342,7 @@ async def start_dream(graph: Graph, tenant: str, ids: Sequence[str] | None, now:
 
 DREAM_BY_ID = f"MATCH (d:Dream {{id: $id}}) WHERE d.tenant = $t RETURN {_DREAM}"
 RUNNING_DREAMS = f"""
-MATCH (d:Dream) WHERE d.tenant = $t AND d.finishedAt IS NULL WITH d ORDER BY d.startedAt, d.id RETURN collect({_DREAM})
+MATCH (d:Dream) WHERE d.tenant = $t AND d.startedAt > 0 AND d.finishedAt IS NULL WITH d ORDER BY d.startedAt, d.id RETURN collect({_DREAM})
 """
 
 
@@ -345,10 +368,10 @@ class Owed:
 
 OWED = """
 RETURN [
-  COUNT { MATCH (e:Episode {tenant: $t, consolidationStatus: 'PENDING'}) }
-    + COUNT { MATCH (e:Episode {tenant: $t, consolidationStatus: 'PROCESSING'}) },
-  COUNT { MATCH (e:Episode {tenant: $t, consolidationStatus: 'FAILED'}) },
-  COLLECT { MATCH (l:Lease {tenant: $t}) RETURN max(l.readAt) }[0]
+  COUNT { MATCH (e:Episode) WHERE e.tenant = $t AND e.startedAt IS NOT NULL
+            AND e.consolidationStatus IN ['PENDING', 'PROCESSING'] },
+  COUNT { MATCH (e:Episode) WHERE e.tenant = $t AND e.startedAt IS NOT NULL AND e.consolidationStatus = 'FAILED' },
+  COLLECT { MATCH (l:Lease) WHERE l.tenant = $t AND l.subject >= '' RETURN max(l.readAt) }[0]
 ]
 """
 BEAT = "MERGE (w:Worker {id: $id}) SET w.seenAt = $now"
@@ -386,9 +409,8 @@ async def any_worker(graph: Graph, since: int) -> bool:
 
 EVERYTHING_OWED = """
 RETURN [
-  COUNT { MATCH (e:Episode {consolidationStatus: 'PENDING'}) }
-    + COUNT { MATCH (e:Episode {consolidationStatus: 'PROCESSING'}) },
-  COUNT { MATCH (e:Episode {consolidationStatus: 'FAILED'}) }
+  COUNT { MATCH (e:Episode) WHERE e.consolidationStatus IN ['PENDING', 'PROCESSING'] AND e.startedAt IS NOT NULL },
+  COUNT { MATCH (e:Episode) WHERE e.consolidationStatus = 'FAILED' AND e.startedAt IS NOT NULL }
 ]
 """
 

@@ -32,9 +32,11 @@ class MemoryWork:
 
 WAITING_MEMORIES = """
 CALL () {
-  MATCH (m:Memory {enrichment: 'PENDING'}) WHERE coalesce(m.notBefore, 0) <= $now RETURN m ORDER BY m.createdAt LIMIT $limit
+  MATCH (m:Memory) WHERE m.enrichment = 'PENDING' AND m.createdAt > 0 AND coalesce(m.notBefore, 0) <= $now
+  RETURN m ORDER BY m.createdAt LIMIT $limit
 UNION
-  MATCH (m:Memory {enrichment: 'PROCESSING'}) WHERE m.leaseUntil < $now RETURN m ORDER BY m.createdAt LIMIT $limit
+  MATCH (m:Memory) WHERE m.enrichment = 'PROCESSING' AND m.createdAt > 0 AND m.leaseUntil < $now
+  RETURN m ORDER BY m.createdAt LIMIT $limit
 }
 WITH m WHERE m.expiresAt > $now AND ($embedded = false OR NOT m:Unembedded OR m.createdAt < $patience)
 WITH m LIMIT $limit RETURN collect(m.id)

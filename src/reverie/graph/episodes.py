@@ -242,7 +242,14 @@ async def sweep_idle(graph: Graph, now: int, idle_gap: int, limit: int) -> list[
 
 def unfinished_statement(where: Where) -> str:
     """At most `$limit` of the tenant's episodes that aren't consolidated and pass a filter, oldest first."""
-    predicates = " AND ".join(("x.tenant = $t", "x.consolidationStatus <> 'CONSOLIDATED'", *where.predicates))
+    predicates = " AND ".join(
+        (
+            "x.tenant = $t",
+            "x.consolidationStatus IN ['OPEN', 'PENDING', 'PROCESSING', 'FAILED']",
+            "x.startedAt IS NOT NULL",
+            *where.predicates,
+        )
+    )
     return (
         f"MATCH (x:Episode) WHERE {predicates} WITH x ORDER BY x.startedAt, x.id LIMIT $limit "
         f"RETURN collect({EPISODE.row('x')})"

@@ -21,8 +21,10 @@ MATCH (e:Episode {tenant: $t, userId: $subject}) WITH e LIMIT $limit
 OPTIONAL MATCH (e)-[:IN_THREAD]->(c:Conversation)
 RETURN collect([e.id, c.id])
 """
+LOCK_CONVERSATIONS = "UNWIND $ids AS i MATCH (c:Conversation&Node {id: i}) SET c.lockedAt = $now"
+LOCK_EPISODES = "UNWIND $ids AS i MATCH (e:Episode&Node {id: i}) SET e.lockedAt = $now"
 DELETE_EPISODES = """
-UNWIND $ids AS i MATCH (e:Episode&Node {id: i}) SET e.lockedAt = $now
+UNWIND $ids AS i MATCH (e:Episode&Node {id: i}) WHERE e.tenant = $t AND e.userId = $subject
 WITH collect(e) AS gone
 CALL (gone) { UNWIND gone AS e MATCH (v:Event)-[:PART_OF]->(e) RETURN collect(v) AS events }
 WITH gone, events, size(gone) AS episodes, size(events) AS count
@@ -36,8 +38,6 @@ OPTIONAL MATCH (v)-[:PART_OF]->(e:Episode) OPTIONAL MATCH (v)-[:IN_THREAD]->(c:C
 RETURN collect([v.id, e.id, c.id])
 """
 DELETE_EVENTS = """
-UNWIND $episodes AS i MATCH (e:Episode&Node {id: i}) SET e.lockedAt = $now
-WITH count(e) AS locked
 UNWIND $ids AS i MATCH (v:Event&Node {id: i})
 WITH collect(v) AS gone, size(collect(v)) AS count
 FOREACH (v IN gone | DETACH DELETE v)
@@ -47,12 +47,15 @@ SHRINK_EPISODES = """
 UNWIND $ids AS i MATCH (e:Episode&Node {id: i})
 CALL (e) {
   MATCH (v:Event)-[:PART_OF]->(e)
-  RETURN count(v) AS size, collect(DISTINCT v.userId)[0..2] AS users, min(v.occurredAt) AS first, max(v.occurredAt) AS last
+  RETURN count(v) AS size, collect(DISTINCT v.userId)[0..2] AS users, collect(DISTINCT v.agentId)[0..2] AS agents, min(v.occurredAt) AS first, max(v.occurredAt) AS last
 }
-SET e.size = size, e.userIds = users, e.userId = CASE WHEN size(users) = 1 THEN users[0] END
+SET e.size = size, e.userIds = users, e.agentIds = agents,
+  e.agentId = CASE WHEN size(agents) = 1 THEN agents[0] END, e.userId = CASE WHEN size(users) = 1 THEN users[0] END
 SET e.startedAt = coalesce(first, e.startedAt), e.spanEnd = coalesce(last, e.spanEnd)
 SET e.summary = null, e.tags = [], e.outcome = null, e.endedAt = CASE WHEN e.endedAt IS NULL THEN null ELSE e.spanEnd END
-WITH i, e, size, e.consolidationStatus AS status
+// whoever reads it now has read what is being forgotten: its lease is lost, and it is read again
+WITH i, e, size, CASE WHEN e.consolidationStatus = 'PROCESSING' THEN 'PENDING' ELSE e.consolidationStatus END AS status
+SET e.owner = null, e.leaseUntil = null
 FOREACH (_ IN CASE WHEN size = 0 THEN [1] ELSE [] END | DETACH DELETE e)
 RETURN collect(CASE WHEN size > 0 AND status <> 'OPEN' THEN [i, status] END)
 """
@@ -67,7 +70,7 @@ RETURN count
 NAMED_BY_US = """
 UNWIND $ids AS i MATCH (c:Conversation&Node {id: i}) WHERE c.madeByServer RETURN collect([i, c.threadId])
 """
-SLOTS = "MATCH (s:Slot {tenant: $t, subjectId: $subject}) WITH s LIMIT $limit RETURN collect(s.id)"
+SLOTS = "MATCH (s:Slot) WHERE s.tenant = $t AND s.subjectId = $subject AND s.key >= '' WITH s LIMIT $limit RETURN collect(s.id)"
 DELETE_SLOTS = """
 UNWIND $ids AS i MATCH (s:Slot {id: i}) SET s.lockedAt = $now
 WITH collect(s) AS slots
@@ -112,7 +115,11 @@ async def forget_episodes(graph: Graph, tenant: str, number: int, subject: str, 
 
         async def work(transaction: Transaction, rows: Sequence[Sequence[str]] = rows) -> Counter[str]:
             ids, conversations = sorted({row[0] for row in rows}), sorted({row[1] for row in rows if row[1]})
-            episodes, events = await transaction.run(DELETE_EPISODES, ids=ids, now=now)
+            # in the order in which events are recorded: the thread's conversation, then its episodes
+            await transaction.run(LOCK_CONVERSATIONS, ids=conversations, now=now)
+            await transaction.run(LOCK_EPISODES, ids=ids, now=now)
+            # one that another user joined meanwhile is no longer the subject's own
+            episodes, events = await transaction.run(DELETE_EPISODES, ids=ids, t=tenant, subject=subject)
             await _settle_conversations(transaction, conversations, number, now)
             return Counter(EPISODE=episodes, EVENT=events)
 
@@ -127,13 +134,14 @@ async def forget_events(graph: Graph, tenant: str, number: int, subject: str, no
 
         async def work(transaction: Transaction, rows: Sequence[Sequence[str]] = rows) -> Counter[str]:
             episodes = sorted({row[1] for row in rows if row[1]})
-            events = await transaction.run(
-                DELETE_EVENTS, ids=sorted(row[0] for row in rows), episodes=episodes, now=now
-            )
+            conversations = sorted({row[2] for row in rows if row[2]})
+            await transaction.run(LOCK_CONVERSATIONS, ids=conversations, now=now)
+            await transaction.run(LOCK_EPISODES, ids=episodes, now=now)
+            events = await transaction.run(DELETE_EVENTS, ids=sorted(row[0] for row in rows))
             left = await transaction.run(SHRINK_EPISODES, ids=episodes)
             await write_closings(transaction, [row[0] for row in left])
             await transaction.run(RESTORE_STATUS, rows=left)
-            await _settle_conversations(transaction, sorted({row[2] for row in rows if row[2]}), number, now)
+            await _settle_conversations(transaction, conversations, number, now)
             return Counter(EVENT=events)
 
         gone += await graph.transact(work)

@@ -80,7 +80,7 @@ _INDEXES = (
     "CREATE INDEX episode_user IF NOT EXISTS FOR (n:Episode) ON (n.tenant, n.userId)",
     "CREATE INDEX episode_status IF NOT EXISTS FOR (n:Episode) ON (n.consolidationStatus, n.startedAt)",
     "CREATE INDEX episode_growth IF NOT EXISTS FOR (n:Episode) ON (n.tenant, n.threadId, n.consolidationStatus)",
-    "CREATE INDEX episode_owed IF NOT EXISTS FOR (n:Episode) ON (n.tenant, n.consolidationStatus)",
+    "CREATE INDEX episode_owed IF NOT EXISTS FOR (n:Episode) ON (n.tenant, n.consolidationStatus, n.startedAt)",
     "CREATE INDEX belief_subject_form IF NOT EXISTS FOR (n:Belief) ON (n.tenant, n.subjectForm)",
     "CREATE INDEX belief_subject IF NOT EXISTS FOR (n:Belief) ON (n.tenant, n.subjectId)",
     "CREATE INDEX dream_begin IF NOT EXISTS FOR (n:Dream) ON (n.tenant, n.startedAt)",

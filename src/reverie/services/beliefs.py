@@ -6,7 +6,6 @@ from reverie.domain.beliefs import Belief, BeliefRetraction, BeliefUpsert, check
 from reverie.domain.changes import BeliefChange
 from reverie.domain.clock import from_ms, now_ms
 from reverie.graph import beliefs
-from reverie.graph.writes import Writer
 from reverie.resources import Resources
 from reverie.services.bells import tell_changes
 from reverie.services.writing import check_id, read_back, write
@@ -26,7 +25,7 @@ async def upsert_belief(resources: Resources, tenant: str, upsert: BeliefUpsert,
     """
     upsert = check_upsert(upsert, from_ms(now_ms()))
     draft = beliefs.Upsert(upsert, resources.dreaming.half_lives)
-    return await _write(resources, tenant, "upsertBelief", beliefs.upsert_beliefs, draft, key, upsert)
+    return await _write(resources, tenant, "upsertBelief", draft, key, upsert)
 
 
 async def retract_belief(
@@ -36,13 +35,14 @@ async def retract_belief(
     check_id(retraction.id, "belief")
     retraction = check_retraction(retraction)
     draft = beliefs.Retraction(retraction, resources.dreaming.half_lives)
-    return await _write(resources, tenant, "retractBelief", beliefs.retract_beliefs, draft, key, retraction)
+    return await _write(resources, tenant, "retractBelief", draft, key, retraction)
 
 
 async def _write(
-    resources: Resources, tenant: str, field: str, writer: Writer, draft: object, key: str | None, asked: object
+    resources: Resources, tenant: str, field: str, draft: object, key: str | None, asked: object
 ) -> BeliefWritten:
-    done = await write(resources, tenant, field, writer, draft, key, asked=asked)
+    writer = beliefs.write_beliefs
+    done = await write(resources, tenant, field, writer, draft, key, logged=True, asked=asked)
     if done["change"] is not None:
         tell_changes(resources, tenant)
     (belief,) = await read_back(resources, tenant, [done["belief"]], Belief)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 
 from reverie.bus.bells import NoticeKind
+from reverie.domain.checks import Checks
 from reverie.domain.clock import now_ms
 from reverie.domain.dreaming import Dream
 from reverie.domain.episodes import ConsolidationStatus, Episode
@@ -125,7 +126,8 @@ async def _learn(resources: Resources, lease: Lease, episode: Episode, events: S
     ]
     reading = await resources.extractor.read_episode(events, known)
     dropped = Dropped()
-    evidence = evidence_of(reading, events, episode.id, dropped)
+    # secrets are looked for in every text, which others' requests needn't wait for
+    evidence = await asyncio.to_thread(evidence_of, reading, events, episode.id, dropped)
     if dropped.counts:
         log.info("statements of episode %s were dropped: %s", episode.id, dropped.counts)
     done = await dreaming.consolidate(
@@ -144,11 +146,15 @@ async def _learn(resources: Resources, lease: Lease, episode: Episode, events: S
 
 
 async def dream(resources: Resources, tenant: str, episode_ids: Sequence[str] | None, *, wait: bool) -> Dream:
-    """Has the tenant's pending episodes read now, or those that are named; with `wait`, returns when they are done.
+    """Has the tenant's pending episodes read now, or those that are named; with `wait`, returns when they are done, or
+    as far as they are once no worker is left.
 
     Unsupported where nobody would do it, NotFound and Conflict for an episode that isn't there or doesn't wait.
     """
     if episode_ids is not None:
+        checks = Checks()
+        checks.few(episode_ids, ("episodeIds",))
+        checks.done()
         await _check_owed(resources, tenant, episode_ids)
     if not await dreaming.any_worker(resources.graph, now_ms() - WORKER_SILENCE):
         raise Refusals([Unsupported("no worker is running: start `reverie work`, or `reverie serve` with its worker")])
@@ -161,6 +167,8 @@ async def dream(resources: Resources, tenant: str, episode_ids: Sequence[str] | 
                 async with asyncio.timeout(LOOK_AGAIN):
                     await anext(listener)
             begun = await dreaming.dream_by_id(resources.graph, tenant, begun.id) or begun
+            if not await dreaming.any_worker(resources.graph, now_ms() - WORKER_SILENCE):
+                break
     return begun
 
 

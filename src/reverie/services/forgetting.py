@@ -7,10 +7,11 @@ from reverie.domain.checks import Checks
 from reverie.domain.clock import now_ms
 from reverie.domain.ids import new_id
 from reverie.graph import forgetting
+from reverie.graph.dreaming import settle_dreams
 from reverie.graph.enrichment import delete_orphans
 from reverie.graph.schema import await_words
 from reverie.resources import Resources
-from reverie.services.bells import tell_changes
+from reverie.services.bells import tell_changes, tell_work
 
 HELD = 600_000
 """Milliseconds for which workers keep away from the subject, at most."""
@@ -31,6 +32,7 @@ async def forget_subject(resources: Resources, tenant: str, subject: str) -> dic
     gone: Counter[str] = Counter()
     gone += await forgetting.forget_episodes(graph, tenant, number, subject, now)
     gone += await forgetting.forget_events(graph, tenant, number, subject, now)
+    await settle_dreams(graph, tenant, now)
     gone += await forgetting.forget_beliefs(graph, tenant, subject, now)
     memories, topics, entities = await forgetting.forget_memories(graph, tenant, subject)
     gone += memories
@@ -38,6 +40,7 @@ async def forget_subject(resources: Resources, tenant: str, subject: str) -> dic
         if swept := await delete_orphans(graph, label, [(tenant, node_id) for node_id in sorted(touched)], now):
             gone[label.upper()] = swept
     await forgetting.drop_subject(graph, tenant, subject)
+    tell_work(resources, tenant)
     await await_words(graph)
     tell_changes(resources, tenant)
     return dict(gone)
