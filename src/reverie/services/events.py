@@ -21,9 +21,7 @@ async def record_events(
         return []
     batch = EventBatch(checked, resources.dreaming.idle_gap)
     writer = events.record_events
-    done = await write(
-        resources, tenant, "recordEvents", writer, batch, key, weight=len(checked), worded=False, asked=checked
-    )
+    done = await write(resources, tenant, "recordEvents", writer, batch, key, weight=len(checked), asked=checked)
     tell_episodes(resources, tenant, done["opened"])
     tell_episodes(resources, tenant, done["pending"], work=bool(done["pending"]))
     return await read_back(resources, tenant, done["events"], Event)
