@@ -9,7 +9,7 @@ import statistics
 import time
 import tracemalloc
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +25,7 @@ from tests.recording import message, record
 from tests.services.change_log import MemoryLog
 from tests.serving import serving, until
 
+from reverie.api.loaders import Loaders
 from reverie.bus.local_bell import LocalBell
 from reverie.domain.changes import LogPosition, log_position
 from reverie.resources import Resources
@@ -218,6 +219,39 @@ async def test_each_event_reads_what_it_shows_anew(api: Api, address: str) -> No
     both = {"nodes": [{"value": "light"}, {"value": "dark"}]}
     assert superseded["previous"] == {"epistemicStatus": "SUPERSEDED", "history": both}
     assert superseded["belief"] == {"epistemicStatus": "ACTIVE", "history": both}
+
+
+async def test_what_several_are_told_of_together_is_read_once(api: Api, resources: Resources, address: str) -> None:
+    async def statements(subscribers: int) -> int:
+        """Statements of one change, its writing among them."""
+        async with AsyncExitStack() as stack:
+            streams = [await stack.enter_async_context(subscribed(address, KEY, CHANGES)) for _ in range(subscribers)]
+            for stream in streams:
+                await stream.next()
+            for value in ("first", "second"):
+                before = resources.graph.statements
+                await upsert(api, f"{value} for {subscribers}")
+                told = [await stream.next_change() for stream in streams]
+                assert {change["belief"]["value"] for change in told} == {f"{value} for {subscribers}"}
+            return resources.graph.statements - before
+
+    assert await statements(20) < await statements(1) + 10
+
+
+async def test_who_is_cut_takes_nothing_from_those_who_were_told_with_him(api: Api, resources: Resources) -> None:
+    await upsert(api, "dark")
+    (belief,) = (await api("{ beliefs { nodes { id } } }"))["beliefs"]["nodes"]
+    loaders = Loaders(resources.graph, api.tenant, shared=True)
+
+    async def read() -> Any:
+        return await loaders.node(belief["id"])
+
+    cut, other = asyncio.create_task(read()), asyncio.create_task(read())
+    await asyncio.sleep(0)
+    cut.cancel()
+
+    assert (await other).value == "dark"
+    assert cut.cancelled()
 
 
 async def test_what_was_forgotten_is_passed_over_and_the_checkpoint_moves_on(api: Api, address: str) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from typing import Any
+from weakref import WeakValueDictionary
 
 from starlette.background import BackgroundTasks
 from starlette.requests import Request
@@ -9,9 +10,27 @@ from starlette.responses import Response
 from strawberry.types import Info as StrawberryInfo
 
 from reverie.api.loaders import Loaders
-from reverie.domain.changes import LogPosition
+from reverie.domain.changes import BeliefChange, LogPosition
+from reverie.domain.clock import now_ms
 from reverie.resources import Resources
 from reverie.services.changes import Follower
+
+
+class EventLoaders:
+    """What an entry of the log leads to is read once for all subscribers of a server who are told of it together."""
+
+    SHARED_FOR = 1_000
+    """Milliseconds after which somebody who is told later reads anew."""
+
+    def __init__(self) -> None:
+        self._latest: WeakValueDictionary[tuple[str, str], Loaders] = WeakValueDictionary()
+
+    def of(self, change: BeliefChange, resources: Resources, tenant: str) -> Loaders:
+        """The loaders for an entry."""
+        found = self._latest.get((tenant, change.id))
+        if found is None or now_ms() - found.now > self.SHARED_FOR:
+            found = self._latest[(tenant, change.id)] = Loaders(resources.graph, tenant, shared=True)
+        return found
 
 
 @dataclass
@@ -22,6 +41,7 @@ class Context:
     tenant: str
     request_id: str
     follower: Follower
+    event_loaders: EventLoaders = field(default_factory=EventLoaders)
     loaders: Loaders = field(init=False)
     request: Request | None = None
     response: Response | None = None
@@ -34,9 +54,12 @@ class Context:
         """A place in the tenant's change log."""
         return LogPosition(self.resources.epoch, await self.resources.tenant_number(self.tenant), number)
 
-    def renewed(self) -> "Context":
-        """The same with fresh loaders: an event of a subscription must not see what an earlier one has read."""
-        return replace(self)
+    def renewed(self, event: object) -> "Context":
+        """The same with loaders for an event of a subscription, which must not see what an earlier one has read."""
+        context = replace(self)
+        if isinstance(event, BeliefChange):
+            context.loaders = self.event_loaders.of(event, self.resources, self.tenant)
+        return context
 
 
 Info = StrawberryInfo[Context, Any]

@@ -23,7 +23,7 @@ class EventExecutor(StrawberryGraphQLCoreExecutionContext):
             self.fragment_definitions,
             self.fragments,
             payload,
-            context.renewed() if isinstance(context, Context) else context,
+            context.renewed(payload) if isinstance(context, Context) else context,
             self.operation,
             self.variable_values,
             self.field_resolver,

@@ -3,6 +3,7 @@
 The methods named after what they read take a whole level of ids at once and can be called directly.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Any
 
@@ -20,13 +21,21 @@ from reverie.graph.relations import Relation, Wanted
 from reverie.graph.store import Graph
 
 
-class Loaders:
-    """The reads of one operation, which all see the same instant."""
+class _SharedDataLoader(DataLoader[str, Any]):
+    """One whose loads outlive who waits for them: another may be waiting too."""
 
-    def __init__(self, graph: Graph, tenant: str) -> None:
+    def load(self, key: str) -> "asyncio.Future[Any]":
+        return asyncio.shield(super().load(key))
+
+
+class Loaders:
+    """The reads of one operation, which all see the same instant; `shared`: of several, any of which may end early."""
+
+    def __init__(self, graph: Graph, tenant: str, *, shared: bool = False) -> None:
         self.graph = graph
         self.tenant = tenant
         self.now = now_ms()
+        self._kind = _SharedDataLoader if shared else DataLoader
         self._made: dict[Hashable, DataLoader[str, Any]] = {}
 
     async def nodes_by_id(self, ids: Sequence[str]) -> list[Any]:
@@ -93,5 +102,5 @@ class Loaders:
             async def load(keys: list[str]) -> list[Any]:
                 return list(await batch(keys))
 
-            loader = self._made[path] = DataLoader(load)
+            loader = self._made[path] = self._kind(load)
         return loader

@@ -23,7 +23,7 @@ from strawberry.types import ExecutionResult, SubscriptionExecutionResult
 from strawberry.types.graphql import OperationType
 from strawberry.types.unset import UNSET, UnsetType
 
-from reverie.api.context import Context
+from reverie.api.context import Context, EventLoaders
 from reverie.api.schema import schema
 from reverie.domain.ids import new_id
 from reverie.errors import BadInput, ReverieError, Unauthenticated
@@ -51,6 +51,7 @@ class GraphQLApp(GraphQL[Context | Socket, None]):
             subscription_protocols=[GRAPHQL_TRANSPORT_WS_PROTOCOL, GRAPHQL_SSE_PROTOCOL],
         )
         self._callers = callers
+        self._event_loaders = EventLoaders()
         self._streams: set[asyncio.Timeout] = set()
         self._ending = False
 
@@ -106,9 +107,9 @@ class GraphQLApp(GraphQL[Context | Socket, None]):
     async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Context | Socket:
         state = request.app.state
         if isinstance(request, WebSocket):
-            return Socket(state.resources, state.follower, request.headers.get("authorization"))
+            return Socket(state.resources, state.follower, self._event_loaders, request.headers.get("authorization"))
         tenant = self._callers.tenant(request.headers.get("authorization"))
-        return Context(state.resources, tenant, request.state.request_id, state.follower)
+        return Context(state.resources, tenant, request.state.request_id, state.follower, self._event_loaders)
 
     async def on_ws_connect(self, context: Context | Socket) -> UnsetType:
         if isinstance(context, Socket):

@@ -14,7 +14,7 @@ from strawberry.subscriptions.protocols.graphql_transport_ws.types import Messag
 from strawberry.types.execution import ExecutionResult, PreExecutionError
 from strawberry.utils.aio import aclosing
 
-from reverie.api.context import Context
+from reverie.api.context import Context, EventLoaders
 from reverie.domain.ids import new_id
 from reverie.errors import TooLarge
 from reverie.resources import Resources
@@ -40,6 +40,7 @@ class Socket:
 
     resources: Resources
     follower: Follower
+    event_loaders: EventLoaders
     authorization: str | None
     """The header of the handshake."""
     connection_params: dict[str, object] = field(default_factory=dict)
@@ -55,7 +56,7 @@ class Socket:
 
     def context(self) -> Context:
         """The context of one operation."""
-        return Context(self.resources, self.tenant, new_id(), self.follower)
+        return Context(self.resources, self.tenant, new_id(), self.follower, self.event_loaders)
 
 
 class SocketAdapter(ASGIWebSocketAdapter):
