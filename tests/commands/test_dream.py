@@ -3,8 +3,6 @@
 import asyncio
 import os
 import pty
-import signal
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +69,15 @@ async def test_on_a_terminal_it_shows_a_bar(
 ) -> None:
     await tell(api, resources, 2)
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [*REVERIE, "dream"], env=environment(tmp_path, **variables), cwd=tmp_path, stdin=theirs, stderr=theirs
+    given = environment(tmp_path, **variables)
+    process = await asyncio.create_subprocess_exec(
+        *REVERIE, "dream", env=given, cwd=tmp_path, stdin=theirs, stderr=theirs
     )
     os.close(theirs)
 
     shown = await asyncio.to_thread(_read_all, ours)
 
-    assert await asyncio.to_thread(process.wait, LIMIT) == 0
+    assert await asyncio.wait_for(process.wait(), LIMIT) == 0
     assert "Episodes  [####################################]  2/2" in shown
     assert "\r" in shown.replace("\r\n", "\n")
     assert shown.endswith("2 episodes were read.\r\n")

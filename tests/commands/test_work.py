@@ -1,4 +1,4 @@
-"""`reverie work` as a process: two of them, killed at every step of an episode, and told to stop in the middle of one."""
+"""`reverie work` as a process: two of them, killed at every step of an episode, and told to stop in its middle."""
 
 import asyncio
 import os
@@ -109,7 +109,7 @@ class Trap:
 async def hire(
     neo4j: LocalNeo4j, resources: Resources, model: OpenAIServer, tmp_path: Path
 ) -> AsyncIterator[Callable[..., Any]]:
-    """Starts workers over the session's Neo4j, each behind a proxy of its own; nothing of earlier tests waits for them."""
+    """Starts workers over the session's Neo4j, each behind a proxy of its own; nothing of earlier tests waits."""
     await resources.graph.execute(LEAVE_ALONE)
     address = urlsplit(neo4j.uri)
     with ExitStack() as programs:
@@ -154,7 +154,7 @@ async def episode(api: Api, episode_id: str) -> dict[str, Any]:
 async def until(api: Api, episode_id: str, *statuses: str) -> dict[str, Any]:
     """The episode, as soon as it has one of these statuses."""
     async with asyncio.timeout(LIMIT):
-        while (found := await episode(api, episode_id))["consolidationStatus"] not in statuses:
+        while (found := await episode(api, episode_id))["consolidationStatus"] not in statuses:  # noqa: ASYNC110 - only the API tells
             await asyncio.sleep(0.02)
     return found
 
@@ -216,7 +216,8 @@ async def test_told_to_stop_it_gives_back_what_it_has_in_hand_at_once(
     host = model.base_url.removeprefix("http://").removesuffix("/v1")
     assert said.startswith("The worker is ready. Stop with Ctrl-C.\n")
     assert f"  Episodes and memories are read by gpt-4.1-mini of {host}: their texts are sent there.\n" in said
-    for number, stop in enumerate((lambda: first.program.send(signal.SIGTERM), lambda: first.program.press_ctrl_c()), 1):
+    stops: list[Callable[[Program], None]] = [lambda program: program.send(signal.SIGTERM), Program.press_ctrl_c]
+    for number, stop in enumerate(stops, 1):
         before = asked(model)
         told = await tell(api, number)
         async with asyncio.timeout(LIMIT):
@@ -224,7 +225,7 @@ async def test_told_to_stop_it_gives_back_what_it_has_in_hand_at_once(
                 await asyncio.sleep(0.01)
 
         # when
-        stop()
+        stop(first.program)
         # then: it ends without another word, and the episode waits again
         assert await asyncio.to_thread(first.program.ended) == 0
         assert "Traceback" not in first.program.said

@@ -1,7 +1,6 @@
 """Episodes read by a model that fails in every way: nothing is lost or doubled, and the reason can be seen."""
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
@@ -204,7 +203,7 @@ async def test_the_provider_is_left_alone_for_as_long_as_it_asks_and_the_reason_
     model.faults.append(rate_limited(retry_after="2"))
     (episode,) = await tell(api, TABS)
     async with asyncio.timeout(30):
-        while (seen := (await episodes(api))[episode])["failure"] is None:
+        while (seen := (await episodes(api))[episode])["failure"] is None:  # noqa: ASYNC110 - as long as nobody tells
             await asyncio.sleep(0.05)
     assert (seen["consolidationStatus"], seen["attempts"]) == ("PENDING", 1)
     assert seen["failure"] == "Extraction failed: 127.0.0.1 answered 429 (rate_limit_exceeded)."

@@ -374,7 +374,10 @@ RETURN [
   COLLECT { MATCH (l:Lease) WHERE l.tenant = $t AND l.subject >= '' RETURN max(l.readAt) }[0]
 ]
 """
+FORGOTTEN_AFTER = 86_400_000
+"""Milliseconds after which a worker that died without a good-bye is forgotten."""
 BEAT = "MERGE (w:Worker {id: $id}) SET w.seenAt = $now"
+FORGET_DEAD = "MATCH (w:Worker) WHERE w.seenAt < $before DELETE w"
 LEAVE = "MATCH (w:Worker {id: $id}) DELETE w"
 ANY_WORKER = "RETURN EXISTS { MATCH (w:Worker) WHERE w.seenAt > $since }"
 
@@ -385,10 +388,11 @@ async def owed(graph: Graph, tenant: str) -> Owed:
 
 
 async def beat(graph: Graph, worker_id: str, now: int) -> None:
-    """A worker's sign of life."""
+    """A worker's sign of life; those that have been dead for long are forgotten."""
 
     async def work(transaction: Transaction) -> None:
         await transaction.run(BEAT, id=worker_id, now=now)
+        await transaction.run(FORGET_DEAD, before=now - FORGOTTEN_AFTER)
 
     await graph.transact(work)
 

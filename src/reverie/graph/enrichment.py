@@ -27,6 +27,8 @@ class MemoryWork:
     tenant: str
     number: int
     content: str
+    failures: int
+    """How often reading it has failed by now."""
     token: str
 
 
@@ -46,7 +48,7 @@ UNWIND $ids AS i MATCH (m:Memory&Node {id: i}) SET m.lockedAt = $now
 WITH m WHERE m.enrichment = 'PENDING' OR (m.enrichment = 'PROCESSING' AND m.leaseUntil < $now)
 SET m.enrichment = 'PROCESSING', m.owner = $token, m.leaseUntil = $until
 WITH m MATCH (t:Tenant {name: m.tenant})
-RETURN collect([m.id, m.tenant, t.number, m.content, $token])
+RETURN collect([m.id, m.tenant, t.number, m.content, coalesce(m.enrichFailures, 0), $token])
 """
 
 
@@ -64,6 +66,22 @@ async def take_memories(
         return [MemoryWork(*row) for row in rows]
 
     return await graph.transact(work)
+
+
+RENEW_MEMORIES = """
+UNWIND $ids AS i MATCH (m:Memory&Node {id: i}) SET m.lockedAt = $now
+WITH m WHERE m.owner = $token AND m.enrichment = 'PROCESSING' SET m.leaseUntil = $until
+"""
+
+
+async def renew_memories(graph: Graph, works: Sequence[MemoryWork], now: int, lease: int) -> None:
+    """Moves the deadline of memories that were taken together, as far as they still are their owner's."""
+
+    async def work(transaction: Transaction) -> None:
+        ids = sorted(one.id for one in works)
+        await transaction.run(RENEW_MEMORIES, ids=ids, token=works[0].token, now=now, until=now + lease)
+
+    await graph.transact(work)
 
 
 ENTITIES_NAMED = """
@@ -89,7 +107,8 @@ RELATE_SIMILAR = """
 UNWIND $rows AS row
 MATCH (m:Memory&Node {id: $id}) MATCH (o:Memory&Node {id: row[0]})
 WHERE NOT EXISTS { (m)-[:RELATED_TO]-(o) }
-CREATE (m)-[:RELATED_TO {id: row[1], relation: 'similar', weight: row[2], tenant: m.tenant}]->(o)
+MERGE (m)-[r:RELATED_TO {relation: 'similar'}]-(o)
+ON CREATE SET r.id = row[1], r.weight = row[2], r.tenant = m.tenant
 """
 
 

@@ -1,7 +1,9 @@
 """Enrichment: memories are read in the background, and connected to what they are about and what is like them."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from reverie.domain.clock import now_ms
@@ -20,9 +22,12 @@ SIMILAR_MOST = 5
 """Memories that one is related to for being like it."""
 PATIENCE = 120_000
 """Milliseconds that a memory waits for its vector before it is read without."""
-FIRST_PAUSE = 5_000
 ERASED_AT_ONCE = 500
 SWEPT_AT_ONCE = 1_000
+_RENEWALS = 3
+"""How often a lease is renewed in its time."""
+_LAST_WORD = 5.0
+"""Seconds in which memories that weren't read are given back."""
 ORPHAN_GRACE = 60_000
 """Milliseconds that a new topic or entity is left alone, since its maker may be about to use it."""
 
@@ -37,15 +42,32 @@ async def enrich_some(resources: Resources) -> int:
         embedded=resources.embedder is not None,
         patience=PATIENCE,
     )
+    if not taken:
+        return 0
     waiting = list(taken)
+    renewing = asyncio.create_task(_renew(resources, waiting))
     try:
         while waiting:
             await _enrich(resources, waiting[0])
             waiting.pop(0)
     finally:
-        for work in waiting:
-            await _return(resources, work, failed=False, pause=0)
+        renewing.cancel()
+        await asyncio.wait({renewing})
+        # what can't be given back is left to its lease
+        with suppress(Unavailable, TimeoutError):
+            async with asyncio.timeout(_LAST_WORD):
+                for work in waiting:
+                    await _return(resources, work)
     return len(taken)
+
+
+async def _renew(resources: Resources, waiting: Sequence[MemoryWork]) -> None:
+    """Keeps what waits to be read, however long that takes."""
+    lease = resources.dreaming.lease
+    while True:
+        await asyncio.sleep(lease / 1000 / _RENEWALS)
+        with suppress(Unavailable):
+            await enrichment.renew_memories(resources.graph, tuple(waiting), now_ms(), lease)
 
 
 async def _enrich(resources: Resources, work: MemoryWork) -> None:
@@ -57,12 +79,12 @@ async def _enrich(resources: Resources, work: MemoryWork) -> None:
     except ExtractionFailed as error:
         asked = 0 if error.retry_after is None else round(error.retry_after * 1000)
         log.warning("memory %s could not be read: %s", work.id, error)
-        await _return(resources, work, failed=True, pause=max(asked, FIRST_PAUSE))
+        await _failed(resources, work, asked)
     except Unavailable:
         raise
     except Exception:
         log.exception("memory %s could not be read", work.id)
-        await _return(resources, work, failed=True, pause=FIRST_PAUSE)
+        await _failed(resources, work, 0)
 
 
 async def _apply(resources: Resources, work: MemoryWork, reading: MemoryReading) -> None:
@@ -75,10 +97,15 @@ async def _apply(resources: Resources, work: MemoryWork, reading: MemoryReading)
         similar = [(one.memory.id, one.score) for one in near or ()]
     if not await enrichment.enrich_memory(resources.graph, work, reading, similar, now_ms()):
         # changed while it was read: it is read again
-        await _return(resources, work, failed=False, pause=0)
+        await _return(resources, work)
 
 
-async def _return(resources: Resources, work: MemoryWork, *, failed: bool, pause: int) -> None:
+async def _failed(resources: Resources, work: MemoryWork, asked: int) -> None:
+    pause = max(asked, resources.dreaming.pause_after(work.failures + 1))
+    await _return(resources, work, failed=True, pause=pause)
+
+
+async def _return(resources: Resources, work: MemoryWork, *, failed: bool = False, pause: int = 0) -> None:
     await enrichment.return_memory(
         resources.graph, work, now_ms(), failed=failed, attempts=resources.dreaming.attempts, pause=pause
     )
