@@ -1,8 +1,10 @@
 """Real services for the whole session, and a tenant of its own for each test."""
 
+import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +18,14 @@ from neo4j import AsyncGraphDatabase
 from starlette.applications import Starlette
 from tests.crowd import Crowd, fill_crowd
 from tests.openai_server import OpenAIServer
+from tests.redis_server import RedisServer, redis_server
 
 from reverie.local import LocalNeo4j, LocalNeo4jOptions, default_cache_dir, private_neo4j
 from reverie.resources import Resources, open_resources
+from reverie.services.changes import make_follower
 from reverie.settings import Settings
 from reverie.web.app import create_app
+from reverie.worker.loop import work
 
 DIMENSIONS = 64
 
@@ -81,6 +86,20 @@ def openai_server() -> Iterator[OpenAIServer]:
 
 
 @pytest.fixture(scope="session")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """The session's own Redis."""
+    with redis_server(str(tmp_path_factory.mktemp("redis"))) as running:
+        yield running
+
+
+@pytest.fixture
+def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
+    """A Redis of the test's own, to be killed."""
+    with redis_server(str(tmp_path)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
 def settings(neo4j: LocalNeo4j, openai_server: OpenAIServer) -> Settings:
     """Settings for the session's services."""
     return Settings.read(
@@ -91,6 +110,7 @@ def settings(neo4j: LocalNeo4j, openai_server: OpenAIServer) -> Settings:
             "REVERIE_EMBEDDER": "openai",
             "REVERIE_EMBEDDING_DIMENSIONS": str(DIMENSIONS),
             "REVERIE_EMBEDDING_TIMEOUT": "10",
+            "REVERIE_EXTRACTOR": "rules",
             "OPENAI_API_KEY": openai_server.api_key,
             "OPENAI_BASE_URL": openai_server.base_url,
         }
@@ -108,6 +128,25 @@ async def resources(settings: Settings) -> AsyncIterator[Resources]:
 async def crowd(resources: Resources) -> Crowd:
     """A tenant of 20,000 memories, written when first asked for."""
     return await fill_crowd(resources)
+
+
+LEAVE_ALONE = """
+MATCH (e:Episode) WHERE e.consolidationStatus IN ['OPEN', 'PENDING', 'PROCESSING']
+SET e.consolidationStatus = 'CONSOLIDATED'
+WITH count(*) AS episodes
+MATCH (m:Memory) WHERE m.enrichment IN ['PENDING', 'PROCESSING'] SET m.enrichment = 'DONE'
+"""
+
+
+@pytest_asyncio.fixture
+async def worker(resources: Resources) -> AsyncIterator[None]:
+    """A worker beside the test, which finds nothing of earlier tests to do."""
+    await resources.graph.execute(LEAVE_ALONE)
+    working = asyncio.create_task(work(resources))
+    yield
+    working.cancel()
+    with suppress(asyncio.CancelledError):
+        await working
 
 
 @pytest.fixture
@@ -158,6 +197,7 @@ def app_of(resources: Resources, keys: dict[str, str]) -> Starlette:
     """The application over resources that are open already."""
     app = create_app(Settings.read({"REVERIE_API_KEYS": orjson.dumps(keys).decode()}))
     app.state.resources = resources
+    app.state.follower = make_follower(resources)
     return app
 
 

@@ -1,22 +1,26 @@
-"""A tenant with many memories, written once for the session: plans, complete searches and isolation are tried on it."""
+"""A tenant with many memories and events, written once for the session: plans, searches, isolation are tried on it."""
 
 import random
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 from reverie.domain.clock import now_ms
 from reverie.domain.conversations import ConversationDraft
+from reverie.domain.dreaming import DreamingPolicy
 from reverie.domain.entities import EntityRef, EntityType
+from reverie.domain.events import EventBatch, EventDraft, EventType
 from reverie.domain.facts import FactDraft
 from reverie.domain.ids import new_id
 from reverie.domain.memories import MemoryBatch, MemoryDraft, MemoryType
 from reverie.domain.topics import TopicRef
 from reverie.graph import conversations, memories
+from reverie.graph.events import record_events
 from reverie.graph.schema import await_words
 from reverie.graph.writes import Write
 from reverie.resources import Resources
 
-MEMORIES, TOPICS, ENTITIES, CONVERSATIONS, COMMUNITIES = 20_000, 200, 500, 50, 20
+MEMORIES, TOPICS, ENTITIES, CONVERSATIONS, COMMUNITIES, EVENTS = 20_000, 200, 500, 50, 20, 4_000
 BATCH = 2_000
 MARK = "crowdmark"
 """A word in every text of the crowd's, and in no other tenant's."""
@@ -73,6 +77,10 @@ async def fill_crowd(resources: Resources) -> Crowd:
         )
         one = [write("createMemories", batch, BATCH)]
         await resources.graph.transact(lambda transaction, one=one: memories.create_memories(transaction, one))  # type: ignore[misc]  # mypy can't infer a lambda's default
+    for start in range(0, EVENTS, BATCH):
+        events = EventBatch(tuple(_event(place) for place in range(start, start + BATCH)), DreamingPolicy().idle_gap)
+        lived = [write("recordEvents", events, BATCH)]
+        await resources.graph.transact(lambda transaction, lived=lived: record_events(transaction, lived))  # type: ignore[misc]  # as above
     community_ids = [new_id() for _ in range(COMMUNITIES)]
     await resources.graph.execute(CREATE_COMMUNITIES, t=tenant, ids=community_ids, mark=MARK)
     await await_words(resources.graph)
@@ -95,4 +103,17 @@ def _draft(place: int, ids: list[str], conversation_ids: list[str], chance: rand
         related_to=(ids[place - BATCH],) if place >= BATCH and place % 100 == 0 else (),
         subject_id=f"{MARK}-subject-{place % 40}",
         agent_id=f"{MARK}-agent-{place % 4}",
+    )
+
+
+def _event(place: int) -> EventDraft:
+    """Every thread has an event every 10 minutes, and after four of them a pause of an hour."""
+    turn = place // CONVERSATIONS
+    return EventDraft(
+        list(EventType)[place % 4],
+        f"{MARK} line {place}: is the {COMMON} crane {place % 97} checked?",
+        f"{MARK}-{place % CONVERSATIONS}",
+        user_id=f"{MARK}-user-{place % 40}",
+        agent_id=f"{MARK}-agent-{place % 4}",
+        occurred_at=datetime(2026, 3, 1, tzinfo=UTC) + timedelta(minutes=10 * turn + 50 * (turn // 4)),
     )

@@ -28,6 +28,8 @@ import h11
 Body = dict[str, Any]
 
 EMBEDDINGS = "/v1/embeddings"
+CHAT = "/v1/chat/completions"
+CHAT_MODEL = "gpt-4.1-mini"
 
 DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 MOST_TOKENS = 8192
@@ -105,6 +107,38 @@ def with_vector(vector: object, place: int = 0) -> Fault:
     return Fault(edit=edit)
 
 
+def answering(content: str | None, *, finish: str = "stop", refusal: str | None = None) -> Fault:
+    """A chat model's answer with this in the place of its text."""
+
+    def edit(answer: Body) -> object:
+        message = {"role": "assistant", "content": content, "refusal": refusal}
+        return answer | {"choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+
+    return Fault(edit=edit)
+
+
+def rewording(change: Callable[[str], str], *, finish: str = "stop") -> Fault:
+    """A chat model's right answer, its text changed."""
+
+    def edit(answer: Body) -> object:
+        choice = answer["choices"][0]
+        choice["message"]["content"] = change(choice["message"]["content"])
+        choice["finish_reason"] = finish
+        return answer
+
+    return Fault(edit=edit)
+
+
+def refusing() -> Fault:
+    """A chat model that declines, in OpenAI's form."""
+    return answering(None, refusal="I can't help with that: a secret text.")
+
+
+def cut_short() -> Fault:
+    """Half of a chat model's right answer, which says that it was cut off."""
+    return rewording(lambda text: text[: len(text) // 2], finish="length")
+
+
 @dataclass(frozen=True)
 class Call:
     """A request as it came."""
@@ -120,6 +154,11 @@ class Call:
         """The texts to embed."""
         given = self.body["input"]
         return [given] if isinstance(given, str) else list(given)
+
+    @property
+    def said(self) -> str:
+        """What a chat model is told, all messages together."""
+        return "\n\n".join(message["content"] for message in self.body["messages"])
 
 
 class OpenAIServer:
@@ -138,7 +177,12 @@ class OpenAIServer:
         """The models there are, and the length of their vectors."""
         self.bytes_per_token = 4.0
         """How texts are counted; the most tokens are what they are for OpenAI's models."""
-        self.endpoints: dict[str, Callable[[Body], Body]] = {EMBEDDINGS: self._embeddings}
+        self.chat_models = {CHAT_MODEL}
+        self.most_characters = 1_000_000
+        """The window of the chat models."""
+        self.strict_schemas = True
+        """Whether chat models know strict JSON schemas, which not every compatible server does."""
+        self.endpoints: dict[str, Callable[[Body], Body]] = {EMBEDDINGS: self._embeddings, CHAT: self._chat}
         self._thread = threading.Thread(target=lambda: asyncio.run(self._live()), name="openai-server")
         self._started = threading.Event()
         self._arrived = threading.Condition()
@@ -270,6 +314,45 @@ class OpenAIServer:
             "usage": {"prompt_tokens": sum(tokens), "total_tokens": sum(tokens)},
         }
 
+    def _chat(self, body: Body) -> Body:
+        model, messages = body.get("model"), body.get("messages")
+        if model not in self.chat_models:
+            raise RefusedError(404, f"The model `{model}` does not exist.", "model_not_found")
+        if not isinstance(messages, list) or not messages or not all(map(_is_message, messages)):
+            raise RefusedError(400, "Invalid value for 'messages'.")
+        asked = sum(len(message["content"]) for message in messages)
+        if asked > self.most_characters:
+            raise RefusedError(400, "This model's maximum context length is exceeded.", "context_length_exceeded")
+        self._check_format(body.get("response_format"), messages)
+        told = "\n".join(message["content"] for message in messages if message["role"] == "user")
+        content = json.dumps(found_in_memory(told) if "<memory-" in told else found_in_episode(told))
+        used = {"prompt_tokens": math.ceil(asked / 4), "completion_tokens": math.ceil(len(content) / 4)}
+        return {
+            "object": "chat.completion",
+            "model": model,
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": content, "refusal": None},
+                    "finish_reason": "stop",
+                }
+            ],
+            "usage": used | {"total_tokens": sum(used.values())},
+        }
+
+    def _check_format(self, wanted: object, messages: list[Body]) -> None:
+        match wanted:
+            case {"type": "json_object"}:
+                if "json" not in messages[0]["content"].lower():
+                    raise RefusedError(400, "'messages' must contain the word 'json' in some form.")
+            case {"type": "json_schema", "json_schema": {"name": str(), "strict": True, "schema": dict(schema)}}:
+                if not self.strict_schemas:
+                    raise RefusedError(400, "response_format.type must be text or json_object")
+                for part in [schema, *schema.get("$defs", {}).values()]:
+                    _check_strict(part)
+            case _:
+                raise RefusedError(400, "Invalid value for 'response_format'.")
+
 
 class RefusedError(Exception):
     """A request that an endpoint refuses."""
@@ -283,6 +366,83 @@ class RefusedError(Exception):
 def error_body(message: str, code: str | None = None, kind: str = "invalid_request_error") -> Body:
     """An error in OpenAI's form."""
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+
+def _is_message(message: object) -> bool:
+    match message:
+        case {"role": "system" | "user" | "assistant", "content": str(content)}:
+            return bool(content)
+    return False
+
+
+def _check_strict(schema: Body) -> None:
+    """Refuses an object's schema as OpenAI's strict mode does."""
+    if schema.get("additionalProperties") is not False or set(schema["required"]) != set(schema["properties"]):
+        raise RefusedError(400, "Invalid schema for response_format.", "invalid_schema")
+
+
+def fenced(told: str, kind: str) -> list[Any]:
+    """The JSON values, one a line, of the data that stands between the tags of that kind."""
+    match = re.search(rf"^<({kind}-\w+)>\n(.*?)\n</\1>$", told, re.MULTILINE | re.DOTALL)
+    return [json.loads(line) for line in match[2].split("\n")] if match else []
+
+
+_PREFERS = re.compile(
+    r"(?P<actually>Actually, )?I prefer (?P<value>[\w ]+?) for (?P<purpose>\w+)(?: now)?", re.IGNORECASE
+)
+_CALLED = re.compile(r"my name is (?P<value>\w+)", re.IGNORECASE)
+_NO_LONGER = re.compile(r"I no longer prefer (?P<value>[\w ]+?) for (?P<purpose>\w+)", re.IGNORECASE)
+
+
+def found_in_episode(told: str) -> Body:
+    """What a good model finds in an episode, by simple rules: "I prefer … for …" and a name."""
+    statements = []
+    for event in fenced(told, "events"):
+        text = event["text"]
+        if text.rstrip().endswith("?"):
+            continue
+        for match in _PREFERS.finditer(text):
+            kind = "CORRECT" if match["actually"] else "STATE"
+            statements.append(_claim(event, match, f"preference.{match['purpose'].lower()}", kind, "PREFERENCE"))
+        for match in _NO_LONGER.finditer(text):
+            statements.append(_claim(event, match, f"preference.{match['purpose'].lower()}", "END", "PREFERENCE"))
+        for match in _CALLED.finditer(text):
+            statements.append(_claim(event, match, "name", "STATE", "FACT"))
+    return {
+        "statements": statements,
+        "summary": f"{len(statements)} things were said.",
+        "tags": ["talk"],
+        "outcome": "COMPLETED",
+    }
+
+
+def _claim(event: Body, match: re.Match[str], key: str, kind: str, type_: str) -> Body:
+    return {
+        "event": event["event"],
+        "quote": match[0],
+        "key": key,
+        "value": match["value"],
+        "kind": kind,
+        "type": type_,
+        "domain": "preferences",
+        "confidence": 0.9,
+        "reason": None,
+    }
+
+
+def found_in_memory(told: str) -> Body:
+    """What a good model finds in a memory, by simple rules: capitalised words, and what depends on what."""
+    (text,) = fenced(told, "memory")
+    known = {one["name"].casefold(): one for one in fenced(told, "known")}
+    names = dict.fromkeys(re.findall(r"\b[A-Z]\w+", text))
+    return {
+        "topics": list(dict.fromkeys(re.findall(r"\b[a-z]{7,}\b", text)))[:3],
+        "entities": [known.get(name.casefold(), {"name": name, "type": "TOOL"}) for name in names],
+        "facts": [
+            {"subject": subject, "predicate": "depends on", "object": obj, "confidence": 0.9}
+            for subject, obj in re.findall(r"(\w+) depends on (\w+)", text)
+        ],
+    }
 
 
 def bag_of_words(text: str, dimensions: int) -> list[float]:

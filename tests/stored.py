@@ -14,6 +14,8 @@ _FOUND_BY = {
     "Entity": "n.createdAt >= 0 AND n.id >= ''",
     "Fact": "n.createdAt >= 0 AND n.id >= ''",
     "Community": "n.form >= '' AND n.id >= ''",
+    "Event": "n.occurredAt >= -9007199254740991 AND n.id >= ''",
+    "Episode": "n.startedAt >= -9007199254740991 AND n.id >= ''",
     "Name": "n.kind >= '' AND n.form >= '' AND n.type >= ''",
     "Receipt": "n.field >= '' AND n.key >= ''",
 }

@@ -1,25 +1,38 @@
 """The documentation holds: what it names is there, what is there it names, and its examples give the answers shown."""
 
 import ast
+import asyncio
 import json
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
 from dataclasses import MISSING, fields
+from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import graphql
 import pytest
+from strawberry.types import ExecutionResult
 from tests.conftest import Api
 
 import reverie
 from reverie.__main__ import cli
-from reverie.api.schema import sdl
+from reverie.ai.rules_extractor import RulesExtractor
+from reverie.api.context import Context
+from reverie.api.schema import schema, sdl
 from reverie.api.types.enums import InputErrorCode
 from reverie.domain import policy
+from reverie.domain.beliefs import BeliefChangeKind, BeliefType, EpistemicStatus
+from reverie.domain.dreaming import HALF_LIVES
+from reverie.domain.episodes import ConsolidationStatus
+from reverie.domain.events import Event, EventType
 from reverie.errors import ConfigurationError
+from reverie.resources import Resources
+from reverie.services.changes import make_follower
 from reverie.settings import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -125,7 +138,7 @@ def test_every_variable_for_installing_and_testing_is_documented() -> None:
 def request_codes() -> set[str]:
     """The codes in the source of what answers requests: its texts that are all capitals."""
     found = set()
-    for name in ("api/errors.py", "web/http.py"):
+    for name in ("api/errors.py", "web/http.py", "web/bodies.py", "web/websocket.py"):
         tree = ast.parse((ROOT / "src" / "reverie" / name).read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and re.fullmatch(r"[A-Z]{2,}(_[A-Z]+)*", str(node.value)):
@@ -187,7 +200,8 @@ def test_the_caps_are_those_of_the_policy() -> None:
         f"{policy.NAME_MOST:,} characters of a name",
         f"{policy.TITLE_MOST:,} of a title",
         f"{policy.PHRASE_MOST:,} of each part of a fact",
-        f"{policy.BATCH_MOST:,} memories in a batch",
+        f"{policy.BATCH_MOST:,} memories or events in a batch",
+        f"{policy.EVENT_MOST:,} bytes of an event's content",
         f"{policy.REFERENCES_MOST:,} members in a list of references",
     ):
         assert text in caps
@@ -268,7 +282,12 @@ def curled() -> tuple[str, dict[str, str], dict[str, Any]]:
     return address, headers, json.loads(words[words.index("-d") + 1])
 
 
-@pytest.mark.parametrize("example", [*blocks(README, "graphql"), curled()[2]["query"]])
+OTHER_PAGES = {source.name: source.read_text(encoding="utf-8") for source in PAGES if source.name != "errors.md"}
+
+
+@pytest.mark.parametrize(
+    "example", [*(block for text in OTHER_PAGES.values() for block in blocks(text, "graphql")), curled()[2]["query"]]
+)
 def test_every_example_fits_the_schema(example: str) -> None:
     assert graphql.validate(SCHEMA, graphql.parse(example)) == []
 
@@ -281,12 +300,31 @@ def test_the_addresses_are_those_of_the_default_settings() -> None:
     assert set(re.findall(r"http://[\w.:]+", README)) == {address}
 
 
-async def test_the_first_steps_give_the_answers_shown(api: Api) -> None:
-    mutation, nested, search = blocks(README, "graphql")
-    (shown,) = (json.loads(block) for block in blocks(README, "json"))
-    content = shown["data"]["topic"]["memories"]["nodes"][0]["content"]
+async def changes(resources: Resources, tenant: str, subscription: str, **variables: Any) -> AsyncGenerator[Any, None]:
+    """What a subscription of the documentation is told, as it stands there."""
+    context = Context(resources, tenant, "request", make_follower(resources))
+    stream = await schema.stream(subscription, variable_values=variables, context_value=context)
+    async with aclosing(stream) as results:
+        async for result in results:
+            assert isinstance(result, ExecutionResult)
+            assert result.errors is None
+            assert result.data is not None
+            yield result.data["beliefChanges"]
+    await context.follower.close()
 
-    written = (await api(mutation))["createMemory"]
+
+@pytest.mark.usefixtures("worker")
+async def test_the_first_steps_give_the_answers_shown(api: Api, resources: Resources) -> None:
+    remember, learn, believed, subscription, nested, search = blocks(README, "graphql")
+    learned, walk = (json.loads(block) for block in blocks(README, "json"))
+    content = walk["data"]["topic"]["memories"]["nodes"][0]["content"]
+
+    written = (await api(remember))["createMemory"]
+    async with aclosing(changes(resources, api.tenant, subscription)) as told, asyncio.timeout(60):
+        checkpoint = await anext(told)
+        dreamt = await api(learn)
+        created, superseded = await anext(told), await anext(told)
+    known = await api.raw(believed)
     walked = await api.raw(nested)
     found = (await api(search))["search"]["edges"]
     _, headers, body = curled()
@@ -294,8 +332,91 @@ async def test_the_first_steps_give_the_answers_shown(api: Api) -> None:
 
     assert written["errors"] == []
     assert written["memory"]["id"]
-    assert walked == shown
+    dream = dreamt["dream"].pop("dream")
+    # the first episode was over when the second began, and may have been read before anybody asked
+    assert 1 <= dream["episodes"] == dream["done"] <= 2
+    assert dreamt == {field: {"errors": []} for field in ("recordEvents", "closeEpisode", "dream")}
+    assert known == learned
+    assert checkpoint.keys() == {"cursor"}
+    assert (created["kind"], created["belief"]["value"], created["previous"]) == ("CREATED", "tabs", None)
+    assert (superseded["kind"], superseded["belief"]["value"]) == ("SUPERSEDED", "spaces")
+    assert superseded["previous"] == {"value": "tabs"}
+    assert walked == walk
     (hit,) = (edge for edge in found if edge["node"].get("content") == content)
     assert (hit["keywordRank"], hit["highlights"]) == (None, [])
     assert hit["semanticRank"] in (1, 2)
     assert curl["data"]["search"]["edges"][0] == {"keywordRank": 1, "highlights": [content]}
+
+    # and: each cursor resumes where it says
+    for cursor, rest in (
+        (checkpoint["cursor"], [created, superseded]),
+        (created["cursor"], [superseded]),
+    ):
+        resumed = subscription.replace("filter:", f'after: "{cursor}", filter:')
+        async with aclosing(changes(resources, api.tenant, resumed)) as told, asyncio.timeout(60):
+            await anext(told)
+            again = [await anext(told) for _ in rest]
+        assert [one["cursor"] for one in again] == [one["cursor"] for one in rest]
+
+
+# ---------------------------------------------------------------- beliefs and dreaming
+
+ANSWERED = r"^```graphql\n([^`]*)^```\n\n```json\n([^`]*)^```$"
+RESIDENCE = '{ beliefs(filter: {subjectId: "jonas", keys: ["residence"]}) { nodes { id } } }'
+
+
+@pytest.mark.usefixtures("worker")
+async def test_the_examples_of_beliefs_give_the_answers_shown(api: Api, resources: Resources) -> None:
+    text = page("beliefs.md")
+    shown = {before: json.loads(answer) for before, answer in re.findall(ANSWERED, text, re.MULTILINE | re.DOTALL)}
+    assert len(shown) == len(blocks(text, "json")) == 2
+    begin = (await api("{ changesCursor }"))["changesCursor"]
+    for example in blocks(text, "graphql"):
+        if example.startswith("subscription"):
+            async with aclosing(changes(resources, api.tenant, example, after=begin)) as told, asyncio.timeout(60):
+                kinds = [(await anext(told)).get("kind") for _ in range(4)]
+            # the checkpoint, and all but the first entry
+            assert kinds == [None, "SUPERSEDED", "RETRACTED", "SUPERSEDED"]
+            continue
+        variables = {}
+        if "$belief" in example:
+            variables["belief"] = (await api(RESIDENCE))["beliefs"]["nodes"][0]["id"]
+
+        answer = await api.raw(example, **variables)
+
+        assert "errors" not in answer, answer
+        if example in shown:
+            assert answer == shown[example]
+        if example.startswith("mutation"):
+            assert [payload["errors"] for payload in answer["data"].values()] == [[] for _ in answer["data"]]
+    # and: at the end, the subject is forgotten
+    assert (await api(RESIDENCE))["beliefs"]["nodes"] == []
+
+
+async def test_the_rules_understand_what_is_said_to_be_understood() -> None:
+    documented = list(rows(section(page("beliefs.md"), "## What the rules understand")))
+    assert len(documented) > 10
+    for said, beliefs, kind in documented:
+        now = datetime.now(UTC)
+        event = Event("e1", EventType.USER_MESSAGE, said, said, "thread", "alex", None, now, now)
+        reading = await RulesExtractor().read_episode([event], [])
+        found = [(f"`{one.key}` = {one.value}", one.kind.name) for one in reading.statements]
+        assert found == [(belief, kind) for belief in beliefs.split(", ")], said
+
+
+def test_the_half_lives_are_those_of_the_settings() -> None:
+    documented = list(rows(section(page("beliefs.md"), "### Confidence fades")))
+    settings = Settings.read({})
+
+    for type_, half_life, setting in documented:
+        days = HALF_LIVES[BeliefType(code(type_))]
+        assert half_life == ("never fades" if days is None else f"{days:g} days")
+        if days is not None:
+            (member,) = (one for one in fields(Settings) if one.metadata["variable"] == code(setting))
+            assert getattr(settings, member.name) == days
+    assert {BeliefType(code(cells[0])) for cells in documented} == set(BeliefType)
+
+
+@pytest.mark.parametrize("members", [EpistemicStatus, BeliefChangeKind, ConsolidationStatus])
+def test_every_status_and_kind_of_change_is_told_of(members: type[StrEnum]) -> None:
+    assert {member for member in members if member.value not in page("beliefs.md")} == set()

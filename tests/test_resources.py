@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from tests.openai_server import OpenAIServer
+from tests.redis_server import RedisServer
 
+from reverie.bus.bells import Notice, NoticeKind
+from reverie.bus.local_bell import LocalBell
+from reverie.bus.redis_bell import RedisBell
 from reverie.domain.embedding import Choice
 from reverie.domain.memories import MemoryDraft
 from reverie.domain.search import SearchMode
@@ -17,7 +21,7 @@ from reverie.errors import ConfigurationError, StoreError, Unsupported
 from reverie.graph.schema import SCHEMA_VERSION, forget_embedder, record_embedder, set_up
 from reverie.graph.store import Graph, open_graph
 from reverie.local import LocalNeo4j
-from reverie.resources import Resources, make_embedder, open_resources
+from reverie.resources import Resources, make_bell, make_embedder, open_resources
 from reverie.services.embedding import reembed
 from reverie.services.memories import create_memory
 from reverie.services.search import search
@@ -270,6 +274,32 @@ async def test_a_reembedding_that_stops_at_any_step_is_healed_by_the_next(
     async with open_resources(settings) as resources:
         found = await search(resources, "t", "harbour note 1", mode=SearchMode.SEMANTIC)
         assert found.edges[0].node.content == "harbour note 1"
+
+
+async def test_the_bell_is_that_of_redis_where_one_is_named(
+    neo4j: LocalNeo4j, openai_server: OpenAIServer, redis: RedisServer, tenant: str
+) -> None:
+    alone = settings_of(neo4j, openai_server, REVERIE_EMBEDDER="none")
+    shared = settings_of(neo4j, openai_server, REVERIE_EMBEDDER="none", REDIS_URL=redis.url)
+    async with open_resources(alone) as one, open_resources(shared) as two, open_resources(shared) as three:
+        assert isinstance(one.bell, LocalBell)
+        for shared_bell in (two.bell, three.bell):
+            assert isinstance(shared_bell, RedisBell)
+            await shared_bell.wait_until_listening()
+        with three.bell.listen(NoticeKind.WORK, tenant=tenant) as heard:
+            one.bell.ring(Notice(NoticeKind.WORK, tenant, {"by": "one"}))
+            two.bell.ring(Notice(NoticeKind.WORK, tenant))
+
+            async with asyncio.timeout(10):
+                assert await anext(heard) == Notice(NoticeKind.WORK, tenant)
+
+
+@pytest.mark.parametrize(
+    "address", ["redis://127.0.0.1:port", "redis://127.0.0.1?db=first", "redis://:port/a@127.0.0.1"]
+)
+def test_an_address_that_no_redis_can_have_is_refused(address: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^REDIS_URL: (?!.*port)"):
+        make_bell(Settings.read({"REDIS_URL": address}))
 
 
 def embedder_of(resources: Resources) -> str | None:

@@ -46,12 +46,23 @@ VALUES = {
     "neo4j_page_cache": ("1g", "1g"),
     "neo4j_timeout": ("2.5", 2.5),
     "java": ("/opt/java/bin/java", "/opt/java/bin/java"),
+    "redis_url": ("rediss://:p@redis.example.org:6380/1", "rediss://:p@redis.example.org:6380/1"),
     "embedder": ("none", "none"),
     "embedding_model": ("text-embedding-3-large", "text-embedding-3-large"),
     "embedding_dimensions": ("256", 256),
     "embedding_timeout": ("7", 7.0),
     "openai_api_key": ("sk-1", "sk-1"),
     "openai_base_url": ("http://127.0.0.1:11434/v1", "http://127.0.0.1:11434/v1"),
+    "worker": ("off", "off"),
+    "extractor": ("rules", "rules"),
+    "extraction_model": ("gpt-4.1", "gpt-4.1"),
+    "extraction_timeout": ("9", 9.0),
+    "idle_gap": ("5", 5.0),
+    "half_life_fact": ("100", 100.0),
+    "half_life_preference": ("50", 50.0),
+    "half_life_belief": ("25", 25.0),
+    "dream_attempts": ("7", 7),
+    "lease": ("15", 15.0),
     "log_level": ("debug", "debug"),
 }
 
@@ -65,7 +76,7 @@ def test_each_setting_has_a_variable_and_a_flag_that_goes_before_it(member: "Fie
     assert getattr(Settings.read({variable: "nonsense"}, **{member.name: text}), member.name) == value
     # and: an empty variable counts as not set
     assert getattr(Settings.read({variable: ""}), member.name) == getattr(Settings.read({}), member.name)
-    assert variable.startswith(("REVERIE_", "NEO4J_", "OPENAI_"))
+    assert variable.startswith(("REVERIE_", "NEO4J_", "REDIS_", "OPENAI_"))
     assert member.metadata["help"].endswith(".")
 
 
@@ -89,6 +100,9 @@ def test_each_setting_has_a_variable_and_a_flag_that_goes_before_it(member: "Fie
         ("REVERIE_DATA_DIR", "~nobody-of-this-name/x", "home folder of nobody"),
         ("NEO4J_URI", "localhost:7687", "must be an address such as bolt://"),
         ("NEO4J_URI", "http://localhost:7474", "must be an address such as bolt://"),
+        ("REDIS_URL", "localhost:6379", "must be an address such as redis://"),
+        ("REDIS_URL", "http://localhost:6379", "must be an address such as redis://"),
+        ("REDIS_URL", "redis://", "must be an address such as redis://"),
     ],
 )
 def test_a_wrong_value_is_refused_by_its_variable(variable: str, value: str, words: str) -> None:
@@ -176,7 +190,10 @@ def test_no_secret_is_shown() -> None:
     # given: a key given as it is, where an object or a file was wanted
     assert "sk-very-secret" not in refusal(REVERIE_API_KEYS="sk-very-secret")
 
+    assert "r-secret" not in refusal(REDIS_URL="redis//:r-secret@redis.example.org")
+
     secrets = {"REVERIE_API_KEYS": '{"k-secret": "t"}', "NEO4J_PASSWORD": "p-secret", "OPENAI_API_KEY": "o-secret"}
+    secrets["REDIS_URL"] = "redis://:r-secret@redis.example.org"
     assert "secret" not in repr(Settings.read(secrets))
 
 

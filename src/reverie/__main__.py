@@ -32,6 +32,18 @@ EMBEDDING = (
     "openai_base_url",
 )
 
+DREAMING = (
+    "extractor",
+    "extraction_model",
+    "extraction_timeout",
+    "idle_gap",
+    "half_life_fact",
+    "half_life_preference",
+    "half_life_belief",
+    "dream_attempts",
+    "lease",
+)
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="reverie")
@@ -43,7 +55,7 @@ def cli() -> None:
 
 
 @cli.command()
-@options("host", "port", "api_keys", *STORE, *EMBEDDING, "log_level")
+@options("host", "port", "api_keys", *STORE, *EMBEDDING, "worker", *DREAMING, "redis_url", "log_level")
 def serve(**given: Any) -> None:
     """Serve the API and GraphiQL, starting a private Neo4j where no other is named."""
     from reverie.commands.serve import serve as run  # noqa: PLC0415 - other commands start sooner without it
@@ -52,7 +64,25 @@ def serve(**given: Any) -> None:
 
 
 @cli.command()
-@options("host", "port", "neo4j_timeout", *PRIVATE_NEO4J, *EMBEDDING, "log_level")
+@options(*STORE, *EMBEDDING, *DREAMING, "redis_url", "log_level")
+def work(**given: Any) -> None:
+    """Run a worker: episodes become beliefs, memories are enriched and embedded. `serve` has one of its own."""
+    from reverie.commands.work import work as run  # noqa: PLC0415 - other commands start sooner without it
+
+    run(_settings(given))
+
+
+@cli.command()
+@options(*STORE, *EMBEDDING, *DREAMING, "redis_url", "log_level")
+def dream(**given: Any) -> None:
+    """Read all pending episodes now, with a bar."""
+    from reverie.commands.dream import dream as run  # noqa: PLC0415 - other commands start sooner without it
+
+    asyncio.run(run(_settings(given)))
+
+
+@cli.command()
+@options("host", "port", "neo4j_timeout", *PRIVATE_NEO4J, *EMBEDDING, *DREAMING, "log_level")
 def demo(**given: Any) -> None:
     """Serve a throw-away store filled with two months of a small software team."""
     from reverie.commands.demo import demo as run  # noqa: PLC0415 - other commands start sooner without it

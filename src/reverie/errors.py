@@ -7,11 +7,13 @@ ReverieError
 │   ├── Conflict            it contradicts what is stored
 │   ├── AlreadyExists       the name is taken; `existing_id` says by whom
 │   ├── TooLarge            over a cap
-│   └── Unsupported         this installation can't do it
+│   ├── Unsupported         this installation can't do it
+│   └── CursorExpired       the change log no longer reaches back to a cursor
 ├── Refusals                several of them, of one request
 ├── Unauthenticated         no credentials, or unknown ones
 ├── Unavailable             a service that the request needs doesn't answer; trying again later may help
 ├── EmbeddingFailed         the embedder answered with an error, or not in time
+├── ExtractionFailed        a reader couldn't read an episode or a memory; `retry_after` says when to come back
 └── StartupError            the process can't start or go on; the message is one sentence for the terminal
     ├── ConfigurationError  a setting is wrong, or contradicts the store
     ├── LocalNeo4jError     the private Neo4j can't be fetched or started
@@ -59,6 +61,10 @@ class Unsupported(Refusal):
     """This installation can't do it."""
 
 
+class CursorExpired(Refusal):
+    """The change log no longer reaches back to a cursor, or never had it."""
+
+
 class Refusals(ReverieError):
     """All that stands against one request."""
 
@@ -77,6 +83,18 @@ class Unavailable(ReverieError):
 
 class EmbeddingFailed(ReverieError):
     """The embedder answered with an error, or not in time."""
+
+
+class ExtractionFailed(ReverieError):
+    """A reader couldn't read an episode or a memory.
+
+    The message is for people, and never repeats a key, a text or a provider's words. `retry_after` is how many seconds
+    the provider asked to be left alone, None where it didn't ask.
+    """
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class StartupError(ReverieError):

@@ -1,4 +1,4 @@
-"""What a process holds open: the graph, its joined commits, and the embedder."""
+"""What a process holds open: the graph, its joined commits, the embedder, the extractor, and the door-bell."""
 
 import asyncio
 import logging
@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING
 
 from reverie.ai.cached_embedder import CachedEmbedder
 from reverie.ai.embedders import Embedder
+from reverie.ai.extractors import Extractor
 from reverie.ai.local_embedder import DIMENSIONS as LOCAL_DIMENSIONS
 from reverie.ai.local_embedder import NAME as LOCAL_NAME
 from reverie.ai.local_embedder import LocalEmbedder, local_embedder_available
+from reverie.ai.rules_extractor import RulesExtractor
+from reverie.bus.bells import Bell
+from reverie.bus.local_bell import LocalBell
+from reverie.domain.beliefs import BeliefType
+from reverie.domain.dreaming import DreamingPolicy
 from reverie.domain.embedding import Choice, Provider, choose_embedder
 from reverie.domain.text import ANALYSIS_VERSION
+from reverie.errors import ConfigurationError
 from reverie.graph.commits import Commits
 from reverie.graph.embeddings import anything_to_embed
 from reverie.graph.schema import StoreRecord, record_embedder, set_up
@@ -33,7 +40,11 @@ SET_UP_LIMIT = 1_800.0
 
 @dataclass(slots=True)
 class Resources:
-    """Everything a use case needs from outside. `unembedded` is set when something waits for its vector."""
+    """Everything a use case needs from outside. `unembedded` is set when something waits for its vector.
+
+    `epoch` is the store's, which cursors of the change log carry. The bell is heard by this process alone, unless
+    another is given.
+    """
 
     graph: Graph
     commits: Commits
@@ -41,6 +52,10 @@ class Resources:
     embedder_note: str | None
     embedding_timeout: float
     neo4j_version: str
+    epoch: str
+    dreaming: DreamingPolicy = field(default_factory=DreamingPolicy)
+    extractor: Extractor = field(default_factory=RulesExtractor)
+    bell: Bell = field(default_factory=LocalBell)
     unembedded: asyncio.Event = field(default_factory=asyncio.Event)
     _numbers: dict[str, int] = field(default_factory=dict)
 
@@ -90,20 +105,92 @@ async def open_resources(
     """
     async with AsyncExitStack() as stack:
         graph = await stack.enter_async_context(open_neo4j(settings, notify, progress=progress))
-        choice, embedder = await _open_embedder(stack, graph, settings)
+        choice, embedder, record = await _open_embedder(stack, graph, settings)
         commits = Commits(graph)
         stack.push_async_callback(commits.close)
-        yield Resources(graph, commits, embedder, choice.note, settings.embedding_timeout, graph.server_version)
+        bell = make_bell(settings)
+        stack.push_async_callback(bell.close)
+        extractor = make_extractor(settings)
+        stack.push_async_callback(extractor.close)
+        yield Resources(
+            graph,
+            commits,
+            embedder,
+            choice.note,
+            settings.embedding_timeout,
+            graph.server_version,
+            record.epoch,
+            dreaming_policy(settings),
+            extractor,
+            bell,
+        )
 
 
-async def _open_embedder(stack: AsyncExitStack, graph: Graph, settings: Settings) -> tuple[Choice, Embedder | None]:
+def make_bell(settings: Settings) -> Bell:
+    """The bell over the Redis that the settings name, which is connected to in the background, or one of this process.
+
+    Raises ConfigurationError for an address that can't be.
+    """
+    if settings.redis_url is None:
+        return LocalBell()
+    # read only where it is used, as the openai package
+    from reverie.bus.redis_bell import RedisBell  # noqa: PLC0415
+
+    try:
+        return RedisBell(settings.redis_url)
+    except ValueError:
+        # whose words may show a part of a password that was not encoded
+        raise ConfigurationError(
+            "REDIS_URL: can't be read as an address; signs in its password must be percent-encoded"
+        ) from None
+
+
+def dreaming_policy(settings: Settings) -> DreamingPolicy:
+    """How dreaming is done by these settings."""
+    return DreamingPolicy(
+        idle_gap=round(settings.idle_gap * 60_000),
+        half_lives={
+            BeliefType.FACT: settings.half_life_fact,
+            BeliefType.PREFERENCE: settings.half_life_preference,
+            BeliefType.BELIEF: settings.half_life_belief,
+            BeliefType.TENET: None,
+        },
+        attempts=settings.dream_attempts,
+        lease=round(settings.lease * 1000),
+    )
+
+
+def make_extractor(settings: Settings) -> Extractor:
+    """What reads episodes and memories: a model where there is a key and the setting allows it, rules otherwise.
+
+    Raises ConfigurationError for a key or address that can't be.
+    """
+    if settings.extractor == "rules" or (settings.extractor == "auto" and not settings.openai_api_key):
+        return RulesExtractor()
+    # read only where it is used, as below
+    from reverie.ai.openai_extractor import OpenAIExtractor, OpenAIExtractorOptions  # noqa: PLC0415
+
+    return OpenAIExtractor(
+        OpenAIExtractorOptions(
+            api_key=settings.openai_api_key or "",
+            base_url=settings.openai_base_url,
+            model=settings.extraction_model,
+            timeout=settings.extraction_timeout,
+            deadline=3 * settings.extraction_timeout,
+        )
+    )
+
+
+async def _open_embedder(
+    stack: AsyncExitStack, graph: Graph, settings: Settings
+) -> tuple[Choice, Embedder | None, StoreRecord]:
     """Sets the store up, and opens the embedder that it is used with, which is recorded where it is the first."""
     patient = graph.with_time_limit(SET_UP_LIMIT)
     record = await set_up(patient, analysis=ANALYSIS_VERSION)
     choice = choose(settings, record, empty=record.embedder is None and not await anything_to_embed(patient))
     embedder = make_embedder(settings, choice)
     if embedder is None:
-        return choice, None
+        return choice, None, record
     stack.push_async_callback(embedder.close)
     if record.embedder is None:
         record = await record_embedder(patient, embedder.name, embedder.dimensions)
@@ -113,7 +200,7 @@ async def _open_embedder(stack: AsyncExitStack, graph: Graph, settings: Settings
             choice, embedder = settled, make_embedder(settings, settled)
             if embedder is not None:
                 stack.push_async_callback(embedder.close)
-    return choice, embedder
+    return choice, embedder, record
 
 
 def choose(settings: Settings, record: StoreRecord, *, empty: bool) -> Choice:

@@ -14,11 +14,23 @@ from platformdirs import user_cache_path, user_data_path
 from reverie.errors import ConfigurationError
 
 EMBEDDERS = ("auto", "openai", "local", "none")
+EXTRACTORS = ("auto", "openai", "rules")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 MOST_DIMENSIONS = 4096
 """What a vector index of Neo4j holds."""
 _LONGEST_TENANT = 200
+_TIMES = {
+    "neo4j_timeout": "seconds",
+    "embedding_timeout": "seconds",
+    "extraction_timeout": "seconds",
+    "idle_gap": "minutes",
+    "lease": "seconds",
+    "half_life_fact": "days",
+    "half_life_preference": "days",
+    "half_life_belief": "days",
+}
 _NEO4J_URI = re.compile(r"(bolt|neo4j)(\+s|\+ssc)?://\S+")
+_REDIS_URL = re.compile(r"(rediss?|unix)://\S+")
 _KEY = re.compile(r"[!-~]+")
 
 
@@ -59,6 +71,9 @@ class Settings:
     neo4j_page_cache: str = _setting("REVERIE_NEO4J_PAGE_CACHE", "Page cache of the private Neo4j.", "512m")
     neo4j_timeout: float = _setting("REVERIE_NEO4J_TIMEOUT", "Seconds a statement may take.", 30.0)
     java: str | None = _setting("REVERIE_JAVA", "Java to run the private Neo4j with, 21 or newer.")
+    redis_url: str | None = _setting(
+        "REDIS_URL", "Address of a Redis that servers and workers ring each other over; none: one process.", secret=True
+    )
     embedder: str = _setting(
         "REVERIE_EMBEDDER",
         "What makes vectors: auto, openai, local or none; auto chooses once, for an empty store.",
@@ -73,6 +88,29 @@ class Settings:
     )
     openai_api_key: str | None = _setting("OPENAI_API_KEY", "Key for OpenAI or a compatible server.", secret=True)
     openai_base_url: str | None = _setting("OPENAI_BASE_URL", "Address of a compatible server.")
+    worker: str = _setting("REVERIE_WORKER", "Whether `serve` has a worker of its own: on or off.", "on")
+    extractor: str = _setting(
+        "REVERIE_EXTRACTOR",
+        "What reads episodes and memories: auto, openai or rules; auto is openai where there is a key. Rules send "
+        "nothing anywhere.",
+        "auto",
+    )
+    extraction_model: str = _setting("REVERIE_EXTRACTION_MODEL", "OpenAI's model for reading.", "gpt-4.1-mini")
+    extraction_timeout: float = _setting(
+        "REVERIE_EXTRACTION_TIMEOUT", "Seconds that one answer of that model may take.", 60.0
+    )
+    idle_gap: float = _setting(
+        "REVERIE_IDLE_GAP", "Minutes without an event after which an episode of a thread is over.", 30.0
+    )
+    half_life_fact: float = _setting("REVERIE_HALF_LIFE_FACT", "Days in which the confidence of a FACT halves.", 365.0)
+    half_life_preference: float = _setting("REVERIE_HALF_LIFE_PREFERENCE", "The same of a PREFERENCE.", 180.0)
+    half_life_belief: float = _setting("REVERIE_HALF_LIFE_BELIEF", "The same of a BELIEF; a TENET never fades.", 60.0)
+    dream_attempts: int = _setting(
+        "REVERIE_DREAM_ATTEMPTS", "How often reading an episode may fail before it is FAILED.", 3
+    )
+    lease: float = _setting(
+        "REVERIE_LEASE", "Seconds after which the work of a worker that shows no life is another's.", 60.0
+    )
     log_level: str = _setting("REVERIE_LOG_LEVEL", "Level of the log: debug, info, warning or error.", "warning")
 
     @classmethod
@@ -95,21 +133,32 @@ class Settings:
     def check(self) -> None:
         """Raises ConfigurationError for values that can't be, or can't work together."""
         self._check_one_of("embedder", EMBEDDERS)
+        self._check_one_of("worker", ("on", "off"))
+        self._check_one_of("extractor", EXTRACTORS)
         self._check_one_of("log_level", LOG_LEVELS)
         if not 0 <= self.port <= 65_535:  # noqa: PLR2004 - the largest port
             raise ConfigurationError(f"REVERIE_PORT: {self.port} is no port")
         if not 1 <= self.embedding_dimensions <= MOST_DIMENSIONS:
             raise ConfigurationError(f"REVERIE_EMBEDDING_DIMENSIONS: must be from 1 to {MOST_DIMENSIONS}")
-        for name in ("neo4j_timeout", "embedding_timeout"):
+        for name, unit in _TIMES.items():
             if not 0 < getattr(self, name) < math.inf:
-                raise ConfigurationError(f"{self.variable(name)}: must be a number of seconds above 0")
+                raise ConfigurationError(f"{self.variable(name)}: must be a number of {unit} above 0")
+        if self.dream_attempts < 1:
+            raise ConfigurationError("REVERIE_DREAM_ATTEMPTS: must be at least 1")
         if self.neo4j_uri is not None and not _NEO4J_URI.fullmatch(self.neo4j_uri):
             raise ConfigurationError(
                 f"NEO4J_URI: {self.neo4j_uri!r} must be an address such as bolt://localhost:7687, "
                 "neo4j://localhost:7687 or, with TLS, neo4j+s://example.org"
             )
+        if self.redis_url is not None and not _REDIS_URL.fullmatch(self.redis_url):
+            raise ConfigurationError(
+                "REDIS_URL: must be an address such as redis://localhost:6379, with TLS rediss://example.org, "
+                "or unix:///run/redis.sock"
+            )
         if self.embedder == "openai" and not self.openai_api_key:
             raise ConfigurationError("REVERIE_EMBEDDER is openai, but OPENAI_API_KEY is not set")
+        if self.extractor == "openai" and not self.openai_api_key:
+            raise ConfigurationError("REVERIE_EXTRACTOR is openai, but OPENAI_API_KEY is not set")
         if not self.keys() and not _is_loopback(self.host):
             raise ConfigurationError(
                 f"REVERIE_HOST: {self.host} can be reached from other machines, which needs REVERIE_API_KEYS"

@@ -301,3 +301,31 @@ async def test_neither_texts_nor_keys_are_logged(
     assert [record.__dict__["status"] for record in records] == [500, 429]
     assert "secret" not in caplog.text
     assert openai_server.api_key not in caplog.text
+
+
+async def test_what_the_provider_asked_for_is_told(openai_server: OpenAIServer, make_client: MakeClient) -> None:
+    openai_server.faults += [rate_limited(), rate_limited(retry_after="200")]
+    client = make_client(max_attempts=1)
+
+    with pytest.raises(ProviderError) as caught:
+        await client.call(embed)
+    assert caught.value.retry_after is None
+
+    for _ in range(2):
+        with pytest.raises(ProviderError) as caught:
+            await client.call(embed)
+        assert caught.value.retry_after == pytest.approx(200, abs=3)
+    assert len(openai_server.calls) == 2
+
+
+@pytest.mark.parametrize(("param", "told"), [("temperature", "temperature"), ("a secret text", None), (7, None)])
+async def test_the_wrong_field_is_told_where_it_is_one(
+    openai_server: OpenAIServer, make_client: MakeClient, param: object, told: str | None
+) -> None:
+    body = {"error": {"message": "no", "type": "invalid_request_error", "param": param, "code": None}}
+    openai_server.faults.append(Fault(status=400, body=body))
+
+    with pytest.raises(ProviderError) as caught:
+        await make_client().call(embed)
+
+    assert caught.value.param == told

@@ -11,6 +11,7 @@ import pytest_asyncio
 from graphql import GraphQLObjectType, GraphQLOutputType, GraphQLUnionType, get_named_type, is_leaf_type
 from tests.conftest import Api, caller
 from tests.crowd import COMMON, MARK, Crowd
+from tests.recording import message, record
 from tests.stored import stored
 
 from reverie.api.schema import schema
@@ -21,7 +22,17 @@ SMALL_MARK = "smallmark"
 SMALL = 50
 DEPTH = 2
 GRAPHQL = schema._schema
-KINDS = ("Memory", "Conversation", "Topic", "Fact", "Entity", "Community")
+LISTS = {
+    "Memory": "memories",
+    "Conversation": "conversations",
+    "Topic": "topics",
+    "Fact": "facts",
+    "Entity": "entities",
+    "Community": "communities",
+    "Event": "events",
+    "Episode": "episodes",
+}
+KINDS = tuple(LISTS)
 
 
 @dataclass
@@ -43,8 +54,9 @@ CREATE = """
 mutation($input: CreateMemoriesInput!) { createMemories(input: $input) { memories { id } errors { code path } } }
 """
 IDS = """
-{ memories(last: 1) { nodes { id } } conversations(first: 1) { nodes { id } } topics(first: 1) { nodes { id } }
-  facts(first: 1) { nodes { id } } entities(first: 1) { nodes { id } } communities(first: 1) { nodes { id } } }
+{ memories(last: 1) { nodes { id } } conversations(last: 1) { nodes { id } } topics(first: 1) { nodes { id } }
+  facts(first: 1) { nodes { id } } entities(first: 1) { nodes { id } } communities(first: 1) { nodes { id } }
+  events(first: 1) { nodes { id } } episodes(first: 1) { nodes { id } } }
 """
 
 
@@ -56,10 +68,10 @@ async def sides(resources: Resources, crowd: Crowd) -> AsyncIterator[Sides]:
         found = Sides(Side(Api(small_client, small), SMALL_MARK), Side(Api(crowd_client, crowd.tenant), MARK))
         await fill_small(resources, found.small.api)
         for side in (found.small, found.crowd):
+            await live(side)
+        for side in (found.small, found.crowd):
             listed = await side.api(IDS)
-            for name, kind in zip(
-                ("memories", "conversations", "topics", "facts", "entities", "communities"), KINDS, strict=True
-            ):
+            for kind, name in LISTS.items():
                 side.ids[kind] = listed[name]["nodes"][0]["id"]
         yield found
 
@@ -95,6 +107,22 @@ async def fill_small(resources: Resources, api: Api) -> None:
         id=new_id(),
         name=f"{SMALL_MARK} group",
     )
+
+
+async def live(side: Side) -> None:
+    """Threads of events, one of them with an episode that is over."""
+    threads = [f"{side.mark}-thread-{number}" for number in range(2)]
+    own = {"userId": f"{side.mark}-user", "agentId": f"{side.mark}-agent"}
+    await record(
+        side.api,
+        *(
+            message(f"{side.mark} says {turn}", thread, clientEventId=f"{turn} of {place}", **own)
+            for place, thread in enumerate(threads)
+            for turn in range(3)
+        ),
+    )
+    closing = {"threadId": threads[0]}
+    assert not (await side.api.mutate("closeEpisode", "CloseEpisodeInput", "episode { id }", closing))["errors"]
 
 
 def selection(type_: GraphQLOutputType, depth: int) -> str:
@@ -144,6 +172,11 @@ FILTER_IDS: ById = lambda ids: [  # noqa: E731 - a recipe among recipes
     {"filter": {"subjectId": f"{MARK}-subject-1"}},
     {"filter": {"subjectId": f"{SMALL_MARK}-subject"}},
 ]
+OF_EITHER = [
+    {name: f"{mark}-{value}"}
+    for mark in (MARK, SMALL_MARK)
+    for name, value in (("threadId", "thread-1"), ("userId", "user"), ("agentId", "agent"))
+]
 RECIPES: dict[str, ById] = {
     "node": lambda ids: [{"id": ids[kind]} for kind in KINDS],
     "nodes": lambda ids: [{"ids": list(ids.values())}],
@@ -152,6 +185,7 @@ RECIPES: dict[str, ById] = {
     "conversation": lambda ids: [
         {"id": ids["Conversation"]},
         {"threadId": f"{MARK}-1"},
+        {"threadId": f"{SMALL_MARK}-thread-1"},
         {"threadId": ids["Conversation"]},
     ],
     "conversations": lambda _: [{}, {"titleContains": "thread"}, {"titleContains": MARK}],
@@ -163,6 +197,10 @@ RECIPES: dict[str, ById] = {
     "entities": lambda _: [{}, {"nameStartsWith": MARK}, {"nameStartsWith": SMALL_MARK}],
     "community": by_id("Community"),
     "communities": lambda _: [{}, {"algorithm": "LEIDEN"}],
+    "event": by_id("Event"),
+    "events": lambda _: [{}, *({"filter": wanted} for wanted in OF_EITHER)],
+    "episode": by_id("Episode"),
+    "episodes": lambda _: [{}, *({"filter": wanted} for wanted in OF_EITHER)],
     "search": lambda ids: [
         {"query": query, "mode": mode, "first": 200, **filter_}
         for query in (COMMON, MARK, SMALL_MARK)
@@ -317,6 +355,9 @@ FOREIGN: dict[str, ById] = {
     "deleteEntity": by_id("Entity"),
     "relateEntities": lambda ids: [{"fromId": ids["Entity"], "toId": new_id()}],
     "unrelate": lambda ids: [{"fromId": ids["Memory"], "toId": ids["Memory"]}],
+    "recordEvents": lambda _: [],
+    "closeEpisode": lambda ids: [{"id": ids["Episode"]}, {"threadId": f"{SMALL_MARK}-thread-1"}],
+    "retryEpisode": by_id("Episode"),
 }
 """How every mutation is given ids; those that take no reference have no input here."""
 

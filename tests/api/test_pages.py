@@ -13,6 +13,7 @@ import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conftest import Api, caller
+from tests.recording import message, record
 
 from reverie.domain.clock import EARLIEST_MS, now_ms
 from reverie.domain.ids import new_id
@@ -57,6 +58,12 @@ SET x += CASE WHEN x:Memory
   THEN {happenedAt: CASE WHEN place % 3 = 0 THEN a ELSE b END, eventTime: CASE WHEN place % 3 = 0 THEN null ELSE b END,
         importance: [0.0, 0.25, 0.5, 0.5, 1.0][place % 5]}
   ELSE {} END
+"""
+SET_PASSED = """
+MATCH (x:Node) WHERE x.tenant = $t AND $label IN labels(x) WITH x ORDER BY x.id WITH collect(x) AS found
+UNWIND range(0, size(found) - 1) AS place
+WITH found[place] AS x, $moments[place % size($moments)] AS a
+SET x += CASE WHEN x:Event THEN {occurredAt: a} ELSE {startedAt: a} END
 """
 CONNECT = """
 MATCH (f:Fact) WHERE f.tenant = $t
@@ -110,6 +117,14 @@ async def fill(world: World) -> None:
     for label in found:
         await world.find(SET_TIMES, label=label, moments=MOMENTS)
     await world.find(CONNECT)
+    # an episode of ten events, and nine of one; the hub's thread is its id
+    events = [
+        message(f"event {place}", conversations[0], occurredAt=f"2026-03-{1 + max(0, place - 9):02}T12:00:00Z")
+        for place in range(19)
+    ]
+    longest = (await record(api, *events))[0]["episode"]["id"]
+    for label in ("Event", "Episode"):
+        await world.find(SET_PASSED, label=label, moments=MOMENTS)
     # parallel relations between one pair, both ways, with equal weights
     rows = []
     for members in (found["Memory"], found["Topic"], found["Entity"]):
@@ -133,6 +148,7 @@ async def fill(world: World) -> None:
         "Entity": await world.find(BUSIEST, label="Entity"),
         "Fact": found["Fact"][0],
         "Community": groups[0],
+        "Episode": longest,
     }
 
 
@@ -246,6 +262,11 @@ CONNECTIONS = [
     *_named("entities", "Entity", "x.name", "<-[:MENTIONS]-", ("x.name", False)),
     Connection(None, "facts", f"MATCH (x:Fact) WHERE {_LIVING}", *NEWEST),
     Connection(None, "communities", f"MATCH (x:Community) WHERE {_LIVING}", "x.name", False),
+    Connection(None, "events", f"MATCH (x:Event) WHERE {_LIVING}", "x.occurredAt", True),
+    Connection(None, "episodes", f"MATCH (x:Episode) WHERE {_LIVING}", "x.startedAt", True),
+    _of("Conversation", "events", "<-[:IN_THREAD]-(x:Event)", "x.occurredAt"),
+    _of("Conversation", "episodes", "<-[:IN_THREAD]-(x:Episode)", "x.startedAt"),
+    _of("Episode", "events", "<-[:PART_OF]-(x:Event)", "x.occurredAt"),
     _of("Memory", "topics", "-[:HAS_TOPIC]->(x:Topic)", "x.name"),
     _of("Memory", "entities", "-[:MENTIONS]->(x:Entity)", "x.name"),
     _of("Memory", "facts", "<-[:EXTRACTED_FROM]-(x:Fact)", "x.id"),

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 from graphql import build_schema
 from tests.conftest import Api, caller
+from tests.recording import message, record
 from tests.stored import stored
 
 from reverie.api.schema import sdl
@@ -36,6 +37,9 @@ MADE = {
     "deleteEntity": "deletedId",
     "relateEntities": "entity { id } related { id }",
     "unrelate": "removed",
+    "recordEvents": "events { id }",
+    "closeEpisode": "episode { id }",
+    "retryEpisode": "episode { id }",
 }
 Row = tuple[str, dict[str, Any], list[tuple[str, str] | tuple[str, str, str]]]
 UNKNOWN = "01890000-0000-7000-8000-00000000abcd"
@@ -79,6 +83,9 @@ async def world(resources: Resources) -> AsyncIterator[World]:
             await here.make(f"{prefix}entity", "createEntity", {"name": "Ann", "type": "PERSON"})
             await here.make(f"{prefix}memory", "createMemory", {"content": "Ann is here"})
             await here.make(f"{prefix}fact", "createFact", {"subject": "Ann", "predicate": "is", "object": "here"})
+            (event,) = await record(here.api, message("hello", "eventful"))
+            here.ids[f"<{prefix}eventful>"] = event["conversation"]["id"]
+            here.ids[f"<{prefix}episode>"] = event["episode"]["id"]
         await made.make("other-topic", "createTopic", {"name": "Release"})
         await made.make("other-entity", "createEntity", {"name": "Bob", "type": "PERSON", "aliases": ["Robert"]})
         await made.make("tool", "createEntity", {"name": "Ann", "type": "TOOL"})
@@ -314,7 +321,41 @@ ENTITIES: list[Row] = [
     ("unrelate", {"fromId": "<conversation>", "toId": "<fact>"}, [("NOT_FOUND", "fromId"), ("NOT_FOUND", "toId")]),
 ]
 
-ROWS = [*MEMORIES, *CONVERSATIONS, *TOPICS, *FACTS, *ENTITIES]
+EVENTS: list[Row] = [
+    (
+        "recordEvents",
+        {
+            "events": [
+                message("ok"),
+                message("x", ""),
+                message("x", LONG, clientEventId=" ", userId="", agentId=LONG),
+                message(["x" * 100_000]),
+            ]
+        },
+        [
+            ("BAD_INPUT", "events.1.threadId"),
+            ("TOO_LARGE", "events.2.threadId"),
+            ("BAD_INPUT", "events.2.clientEventId"),
+            ("BAD_INPUT", "events.2.userId"),
+            ("TOO_LARGE", "events.2.agentId"),
+            ("TOO_LARGE", "events.3.content"),
+        ],
+    ),
+    ("recordEvents", {"events": [message("x", clientEventId=LONG)]}, [("TOO_LARGE", "events.0.clientEventId")]),
+    ("recordEvents", {"events": [message("a")] * 1001}, [("TOO_LARGE", "events")]),
+    ("recordEvents", {"events": [message("a")], "clientMutationKey": " "}, [("BAD_INPUT", "clientMutationKey")]),
+    ("deleteConversation", {"id": "<eventful>"}, [("CONFLICT", "id")]),
+    ("closeEpisode", {}, [("BAD_INPUT", "id")]),
+    ("closeEpisode", {"id": None, "threadId": None, "outcome": "COMPLETED"}, [("BAD_INPUT", "id")]),
+    ("closeEpisode", {"id": "<episode>", "threadId": "eventful"}, [("BAD_INPUT", "id")]),
+    ("closeEpisode", {"threadId": " "}, [("BAD_INPUT", "threadId")]),
+    ("closeEpisode", {"threadId": LONG}, [("TOO_LARGE", "threadId")]),
+    ("closeEpisode", {"threadId": "standup"}, [("NOT_FOUND", "threadId")]),
+    ("closeEpisode", {"id": "<memory>"}, [("NOT_FOUND", "id")]),
+    ("retryEpisode", {"id": "<episode>"}, [("CONFLICT", "id")]),
+]
+
+ROWS = [*MEMORIES, *CONVERSATIONS, *TOPICS, *FACTS, *ENTITIES, *EVENTS]
 
 
 def _named(row: Row) -> str:
@@ -376,6 +417,8 @@ LEADING_NOWHERE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("deleteEntity", "id", "<foreign-entity>", {"id": "?"}),
     ("relateEntities", "fromId", "<foreign-entity>", {"fromId": "?", "toId": "<entity>"}),
     ("relateEntities", "toId", "<foreign-entity>", {"fromId": "<entity>", "toId": "?"}),
+    ("closeEpisode", "id", "<foreign-episode>", {"id": "?"}),
+    ("retryEpisode", "id", "<foreign-episode>", {"id": "?"}),
     ("unrelate", "fromId", "<foreign-memory>", {"fromId": "?", "toId": "<memory>"}),
     ("unrelate", "toId", "<foreign-entity>", {"fromId": "<entity>", "toId": "?"}),
 ]

@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 from tests.conftest import Api, caller
+from tests.recording import message, record
 
 from reverie.resources import Resources
 
@@ -56,6 +57,7 @@ async def world(resources: Resources) -> AsyncIterator[World]:
         ]
         written = await made.api(CREATE, input={"memories": memories})
         made.memories = [memory["id"] for memory in written["createMemories"]["memories"]]
+        await record(made.api, *(message(f"event {place}", f"thread {place % 5}") for place in range(50)))
         yield made
 
 
@@ -116,6 +118,12 @@ OPERATIONS = [
         """query($rows: Int) { memories(first: $rows) { nodes {
              conversation { title topics { nodes { name community { name } } } } } } }""",
         4,
+    ),
+    Nested(
+        "events, episodes and their thread",
+        """query($rows: Int) { events(first: $rows) { nodes { text
+             episode { events { totalCount nodes { id } } } conversation { title episodes { nodes { id } } } } } }""",
+        6,
     ),
     Nested("vectors", "query($rows: Int) { memories(first: $rows) { nodes { embedding } } }", 2),
     Nested(

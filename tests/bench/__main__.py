@@ -242,9 +242,9 @@ async def main() -> None:
         since = now_ms()
         embedder = LocalEmbedder()
         version = bench.graph.server_version
-        rows = await searching(bench, Resources(bench.graph, commits, embedder, None, 10.0, version))
+        rows = await searching(bench, Resources(bench.graph, commits, embedder, None, 10.0, version, "bench"))
         await embedder.close()
-        rows += await writing(bench, Resources(bench.graph, commits, None, None, 10.0, version))
+        rows += await writing(bench, Resources(bench.graph, commits, None, None, 10.0, version, "bench"))
         await commits.close()
         await clean(bench, since)
     width = max(len(row[0]) for row in rows)

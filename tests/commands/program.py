@@ -25,7 +25,8 @@ LIMIT = 300.0
 
 def environment(folder: Path, **variables: str) -> dict[str, str]:
     """A user's environment with these variables of Reverie's alone, and a home of its own."""
-    kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME", "TMPDIR", "LD_LIBRARY_PATH") if name in os.environ}
+    names = ("PATH", "PYTHONPATH", "JAVA_HOME", "TMPDIR", "LD_LIBRARY_PATH")
+    kept = {name: os.environ[name] for name in names if name in os.environ}
     return {**kept, "HOME": str(folder), "LANG": "C.UTF-8", **variables}
 
 

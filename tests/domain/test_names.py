@@ -80,6 +80,7 @@ def test_forms_rest(name: str) -> None:
         ("new ", "new "),
         ("new\u3000\t", "new "),
         (" York", " york"),
+        ("\u00b4", "\u0301"),  # an accent on a blank of its own
         ("\uff2e\uff45\uff57", "new"),  # full width
         ("\u00a8", "\u0308"),  # a lone diaeresis, which NFKC puts on a blank
         ("", ""),

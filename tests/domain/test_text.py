@@ -12,6 +12,7 @@ from reverie.domain.text import (
     highlights,
     index_text,
     keyword_query,
+    keywords,
     query_words,
     words,
 )
@@ -167,6 +168,32 @@ def test_query_words(query: str, expected: list[str]) -> None:
 )
 def test_the_most_telling_words_are_kept(most: int, expected: list[str]) -> None:
     assert query_words("cat in Berlin saw pg5432 call getUserById, a configuration", most) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("who are you, and what is it?", []),
+        ("A tab, two tabs; the TABS of indentation", ["tab", "indentation", "two"]),
+        ("It fails with ECONNREFUSED in src/user_names.py", ["src/user_names.py", "econnrefused", "fails"]),
+        ("In 2024, 3.14 of 7", []),
+        ("設定を変更", ["設定", "定を", "を変", "変更"]),
+        ("x y " + "z" * (LONGEST_WORD + 1), []),
+    ],
+)
+def test_keywords(text: str, expected: list[str]) -> None:
+    assert keywords(text, 10) == expected
+    assert keywords(text, 1) == expected[:1]
+
+
+@given(texts, st.integers(0, 5))
+def test_keywords_are_words_of_the_text(text: str, most: int) -> None:
+    found = keywords(text, most)
+
+    assert len(found) == len(set(found)) <= most
+    assert all(any(map(str.isalpha, word)) and 1 < len(word) <= LONGEST_WORD for word in found)
+    assert found == keywords(text, 1000)[:most]
 
 
 def test_long_queries_are_cut() -> None:

@@ -7,7 +7,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from itertools import product
 from typing import Any
@@ -19,6 +19,8 @@ from tests.crowd import Crowd
 
 import reverie.graph
 from reverie.domain.entities import EntityType
+from reverie.domain.episodes import ConsolidationStatus, EpisodeFilter, EpisodeOutcome
+from reverie.domain.events import EventFilter, EventType
 from reverie.domain.facts import FactFilter
 from reverie.domain.memories import MemoryFilter, MemoryOrder, MemoryOrderField, MemoryType
 from reverie.domain.search import VECTOR_KINDS, SearchKind
@@ -220,6 +222,12 @@ IN_INDEX = MemoryFilter(
     event_before=MOMENT,
 )
 """Every field that leaves a list in the order of its index; each alone is run for real where filters are tested."""
+EVENTS_IN_INDEX = EventFilter(
+    agent_id="a", event_types=(EventType.TOOL_CALL,), occurred_after=MOMENT, occurred_before=MOMENT
+)
+EPISODES_IN_INDEX = EpisodeFilter(
+    agent_id="a", consolidation_statuses=(ConsolidationStatus.OPEN,), outcomes=(EpisodeOutcome.COMPLETED,)
+)
 STARTS = (
     MemoryFilter(conversation_id="a"),
     MemoryFilter(topic_ids=("a", "b"), min_importance=0.5),
@@ -288,6 +296,8 @@ def _in_order() -> list[Listing]:
         *(listings.entities(None, None, order) for order in INDEXED_NAME_ORDERS),
         listings.facts(FactFilter()),
         listings.communities(None),
+        listings.events(None),
+        listings.episodes(None),
     ]
     # the defaults are among them
     assert {listings.memories(None, None), listings.conversations(None, None), listings.topics(None, None)} <= {*found}
@@ -303,6 +313,8 @@ def _filtered() -> list[Listing]:
         *(listings.entities(EntityType.TOOL, "a", order) for order in INDEXED_NAME_ORDERS[:2]),
         listings.facts(FactFilter(predicate="b", min_confidence=0.5)),
         listings.communities("LEIDEN"),
+        listings.events(EVENTS_IN_INDEX),
+        listings.episodes(EPISODES_IN_INDEX),
     ]
 
 
@@ -317,6 +329,10 @@ def _sorted() -> list[Listing]:
         listings.facts(FactFilter(subject="a")),
         listings.facts(FactFilter(subject="a", predicate="b", object="c", min_confidence=0.5)),
         listings.facts(FactFilter(object="c")),
+        listings.events(replace(EVENTS_IN_INDEX, thread_id="a", user_id="b")),
+        listings.events(EventFilter(user_id="b")),
+        listings.episodes(replace(EPISODES_IN_INDEX, thread_id="a", user_id="b")),
+        listings.episodes(EpisodeFilter(user_id="b")),
     ]
 
 
@@ -327,7 +343,7 @@ def test_the_lists_here_are_all_there_are() -> None:
         if made.__annotations__.get("return") is Listing
     ]
 
-    assert makers == ["communities", "conversations", "entities", "facts", "memories", "topics"]
+    assert makers == ["communities", "conversations", "entities", "episodes", "events", "facts", "memories", "topics"]
 
 
 def _name(listing: Listing) -> str:

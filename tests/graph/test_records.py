@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import Api
 
 from reverie.errors import Unavailable
-from reverie.graph.records import CONVERSATION, ENTITY, FACT, MEMORY, TOPIC, Label, any_value, whole
+from reverie.graph.records import CONVERSATION, ENTITY, EPISODE, EVENT, FACT, MEMORY, TOPIC, Label, any_value, whole
 from reverie.graph.store import Raced
 from reverie.resources import Resources
 
@@ -17,6 +17,8 @@ WHOLE: list[tuple[Label, list[Any]]] = [
     (TOPIC, ["id", "name"]),
     (FACT, ["id", "subject", "predicate", "object", 1.0, 1]),
     (ENTITY, ["id", "name", "TOOL", ["alias"]]),
+    (EVENT, ["id", "USER_MESSAGE", '"text"', "text", "thread", "user", "agent", 1, 2]),
+    (EPISODE, ["id", "thread", "user", "agent", "text", ["tag"], "COMPLETED", "PENDING", 1, 2, 0, "reason"]),
 ]
 LISTED = """
 query($ids: [ID!]!) {

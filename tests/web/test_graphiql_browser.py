@@ -40,6 +40,7 @@ WATCH_POLICY = """
 """
 INTROSPECTION = "IntrospectionQuery"
 QUERY_EDITOR = ".graphiql-query-editor .view-lines"
+WELCOME = ["Memories", "CreateMemory", "Search", "Learn", "Beliefs", "BeliefChanges"]
 
 
 @asynccontextmanager
@@ -265,7 +266,7 @@ async def test_the_page_opens_with_its_welcome_tabs_and_runs_none_of_them(visit:
     await asyncio.sleep(1)
 
     assert await visit.page.title() == "Reverie · GraphiQL"
-    assert await visit.page.get_by_role("tab").all_inner_texts() == ["Memories", "CreateMemory", "Search"]
+    assert await visit.page.get_by_role("tab").all_inner_texts() == WELCOME
     assert "query Memories" in await visit.text("operation.graphql")
     assert await visit.text("response.json") == ""
     assert {operation["operationName"] for operation in visit.operations} == {INTROSPECTION}
@@ -302,6 +303,28 @@ async def test_the_welcome_tabs_answer(visit: Visit, app_url: str) -> None:
     assert content in [edge["node"].get("content") for edge in found["data"]["search"]["edges"]]
 
 
+@pytest.mark.usefixtures("worker")
+async def test_the_welcome_tabs_teach_and_show_what_was_learned_and_follow_it(visit: Visit, app_url: str) -> None:
+    async def followed() -> bool:
+        return '"cursor"' in await visit.text("response.json")
+
+    await visit.open(f"{app_url}/graphiql")
+
+    await visit.show_tab("Learn")
+    learned = (await visit.run())["data"]
+    await visit.show_tab("Beliefs")
+    believed = await visit.run()
+    await visit.show_tab("BeliefChanges")
+    await visit.page.get_by_role("button", name="Execute query").click()
+    await until(followed)
+
+    assert [payload["errors"] for payload in learned.values()] == [[], [], []]
+    assert learned["dream"]["dream"]["failed"] == 0
+    (belief,) = (one for one in believed["data"]["beliefs"]["nodes"] if one["key"] == "preference.indentation")
+    assert (belief["subjectId"], belief["value"], belief["epistemicStatus"]) == ("alex", "spaces", "ACTIVE")
+    assert [one["value"] for one in belief["history"]["nodes"]] == ["spaces", "tabs"]
+
+
 async def test_a_link_fills_a_tab_once_and_runs_nothing(visit: Visit, app_url: str) -> None:
     operation = "query Linked { memories(first: 1) { nodes { content } } }"
     await visit.open(f"{app_url}/graphiql?" + urlencode({"query": operation, "variables": '{"a": 1}'}))
@@ -312,7 +335,7 @@ async def test_a_link_fills_a_tab_once_and_runs_nothing(visit: Visit, app_url: s
     await visit.ready()
 
     assert opened == (operation, '{"a": 1}')
-    assert tabs == ["Linked", "Memories", "CreateMemory", "Search"]
+    assert tabs == ["Linked", *WELCOME]
     assert visit.page.url == f"{app_url}/graphiql"
     assert await visit.page.get_by_role("tab").all_inner_texts() == tabs
     assert await visit.text("response.json") == ""
@@ -325,7 +348,7 @@ async def test_a_link_opens_beside_the_tabs_of_an_earlier_visit(visit: Visit, ap
     await visit.stored()
     await visit.open(f"{app_url}/graphiql?" + urlencode({"query": "query Linked { memories { nodes { id } } }"}))
 
-    assert await visit.page.get_by_role("tab").all_inner_texts() == ["Mine", "CreateMemory", "Search", "Linked"]
+    assert await visit.page.get_by_role("tab").all_inner_texts() == ["Mine", *WELCOME[1:], "Linked"]
     assert (await visit.text("operation.graphql")).startswith("query Linked")
 
 

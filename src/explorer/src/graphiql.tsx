@@ -15,7 +15,10 @@ import { createRoot } from 'react-dom/client';
 import { takeLinkedOperation } from './link';
 import { graphiqlStorage, persistsHeaders } from './storage';
 import { SystemTheme } from './system-theme';
+import beliefChanges from './welcome/belief-changes.graphql?raw';
+import beliefs from './welcome/beliefs.graphql?raw';
 import createMemory from './welcome/create-memory.graphql?raw';
+import learn from './welcome/learn.graphql?raw';
 import memories from './welcome/memories.graphql?raw';
 import search from './welcome/search.graphql?raw';
 
@@ -31,7 +34,7 @@ const fetcher = createGraphiQLFetcher({
 });
 
 const linked = takeLinkedOperation();
-const welcome = [{ query: memories }, { query: createMemory }, { query: search }];
+const welcome = [memories, createMemory, search, learn, beliefs, beliefChanges].map((query) => ({ query }));
 
 createRoot(document.getElementById('root')!).render(
   <GraphiQL

@@ -43,13 +43,18 @@ class ProviderError(Exception):
     """A call that failed for good. Its words never quote the provider's, which may repeat texts or keys.
 
     `status` is the HTTP status, None where there was no answer; `too_long` says that the model's window was too small
-    for an input.
+    for an input; `retry_after` is how many seconds the provider asked to be left alone; `param` is the request's field
+    that it found wrong.
     """
 
-    def __init__(self, message: str, *, status: int | None = None, too_long: bool = False) -> None:
+    def __init__(
+        self, message: str, *, status: int | None = None, too_long: bool = False, param: str | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.too_long = too_long
+        self.param = param
+        self.retry_after: float | None = None
 
 
 class OpenAIClient:
@@ -93,16 +98,18 @@ class OpenAIClient:
                 raise ProviderError(f"the client of {self.host} is closed")
             while self._paused_until > clock():
                 if self._paused_until >= end:
-                    raise ProviderError(
+                    refusal = ProviderError(
                         f"{self._reason_paused} and asked to be left alone for longer than a call may last"
                     )
+                    refusal.retry_after = self._paused_until - clock()
+                    raise refusal
                 await asyncio.sleep(self._paused_until - clock())
             try:
                 async with asyncio.timeout(min(self._timeout, end - clock())):
                     return await request(self._client)
             except (TimeoutError, openai.OpenAIError, json.JSONDecodeError, UnicodeDecodeError) as error:
                 fault = self._fault(error)
-                asked = _asked_pause(error)
+                asked = fault.retry_after = _asked_pause(error)
                 pause = _own_pause(attempt) if asked is None else asked
                 if not _is_transient(error) or fault.too_long:
                     raise fault from None
@@ -129,6 +136,7 @@ class OpenAIClient:
                 f"{self.host} answered {error.status_code}" + (f" ({code})" if code else ""),
                 status=error.status_code,
                 too_long=error.status_code in _MAY_BE_TOO_LONG and _TOO_LONG.search(words) is not None,
+                param=error.param if isinstance(error.param, str) and _PLAIN_CODE.fullmatch(error.param) else None,
             )
         if isinstance(error, TimeoutError | openai.APITimeoutError):
             return ProviderError(f"{self.host} didn't answer within {self._timeout:g} s")

@@ -12,6 +12,7 @@ from reverie.errors import (
     AlreadyExists,
     BadInput,
     Conflict,
+    CursorExpired,
     NotFound,
     Refusal,
     Refusals,
@@ -37,6 +38,7 @@ _INPUT_CODES: dict[type[Refusal], InputErrorCode] = {
 _REQUEST_CODES: dict[type[ReverieError], str] = {
     NotFound: "NOT_FOUND",
     Conflict: "CONFLICT",
+    CursorExpired: "CURSOR_EXPIRED",
     Unauthenticated: "UNAUTHENTICATED",
     Unavailable: "UNAVAILABLE",
 }

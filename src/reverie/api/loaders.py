@@ -3,6 +3,7 @@
 The methods named after what they read take a whole level of ids at once and can be called directly.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Any
 
@@ -10,22 +11,31 @@ from aiodataloader import DataLoader
 
 from reverie.domain.clock import now_ms
 from reverie.domain.communities import Community
+from reverie.domain.entities import Entity
 from reverie.domain.ids import well_formed
 from reverie.domain.memories import SimilarMemory
 from reverie.domain.pages import Page
-from reverie.graph import memories, nodes, relations
+from reverie.graph import beliefs, memories, nodes, relations
 from reverie.graph.filters import Where
 from reverie.graph.relations import Relation, Wanted
 from reverie.graph.store import Graph
 
 
-class Loaders:
-    """The reads of one operation, which all see the same instant."""
+class _SharedDataLoader(DataLoader[str, Any]):
+    """One whose loads outlive who waits for them: another may be waiting too."""
 
-    def __init__(self, graph: Graph, tenant: str) -> None:
+    def load(self, key: str) -> "asyncio.Future[Any]":
+        return asyncio.shield(super().load(key))
+
+
+class Loaders:
+    """The reads of one operation, which all see the same instant; `shared`: of several, any of which may end early."""
+
+    def __init__(self, graph: Graph, tenant: str, *, shared: bool = False) -> None:
         self.graph = graph
         self.tenant = tenant
         self.now = now_ms()
+        self._kind = _SharedDataLoader if shared else DataLoader
         self._made: dict[Hashable, DataLoader[str, Any]] = {}
 
     async def nodes_by_id(self, ids: Sequence[str]) -> list[Any]:
@@ -56,6 +66,9 @@ class Loaders:
     async def similar_by_memory(self, first: int, least: float, ids: Sequence[str]) -> list[list[SimilarMemory] | None]:
         return await memories.similar_by_memory(self.graph, self.tenant, first, least, ids, now=self.now)
 
+    async def entities_by_subject(self, subjects: Sequence[str]) -> list[Entity | None]:
+        return await beliefs.entities_by_subject(self.graph, self.tenant, subjects)
+
     def node(self, node_id: str) -> Awaitable[Any]:
         return self._loader("node", self.nodes_by_id).load(node_id)
 
@@ -79,6 +92,9 @@ class Loaders:
         batch = lambda ids: self.similar_by_memory(first, least, ids)  # noqa: E731 - as the other loaders'
         return self._loader(("similar", first, least), batch).load(node_id)
 
+    def entity_of_subject(self, subject: str) -> Awaitable[Entity | None]:
+        return self._loader("entity of subject", self.entities_by_subject).load(subject)
+
     def _loader(self, path: Hashable, batch: Callable[[list[str]], Awaitable[Sequence[Any]]]) -> DataLoader[str, Any]:
         loader = self._made.get(path)
         if loader is None:
@@ -86,5 +102,5 @@ class Loaders:
             async def load(keys: list[str]) -> list[Any]:
                 return list(await batch(keys))
 
-            loader = self._made[path] = DataLoader(load)
+            loader = self._made[path] = self._kind(load)
         return loader

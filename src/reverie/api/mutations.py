@@ -3,15 +3,21 @@
 from typing import Annotated, Any, Protocol
 
 import strawberry
+from strawberry import UNSET
 
 from reverie.api.context import Info
 from reverie.api.errors import answered
+from reverie.api.types.beliefs import RetractBeliefInput, UpsertBeliefInput
 from reverie.api.types.conversations import CreateConversationInput, DeleteConversationInput, UpdateConversationInput
+from reverie.api.types.dreams import DreamInput, ForgetSubjectInput
 from reverie.api.types.entities import CreateEntityInput, DeleteEntityInput, MergeEntitiesInput, UpdateEntityInput
+from reverie.api.types.episodes import CloseEpisodeInput, RetryEpisodeInput
+from reverie.api.types.events import RecordEventsInput
 from reverie.api.types.facts import CreateFactInput, DeleteFactInput, UpdateFactInput
 from reverie.api.types.given import given_or, given_or_none
 from reverie.api.types.memories import CreateMemoriesInput, CreateMemoryInput, DeleteMemoryInput, UpdateMemoryInput
 from reverie.api.types.payloads import (
+    CloseEpisodePayload,
     CreateConversationPayload,
     CreateEntityPayload,
     CreateFactPayload,
@@ -19,25 +25,43 @@ from reverie.api.types.payloads import (
     CreateMemoryPayload,
     CreateTopicPayload,
     DeleteConversationPayload,
+    DeletedCount,
     DeleteEntityPayload,
     DeleteFactPayload,
     DeleteMemoryPayload,
     DeleteTopicPayload,
+    DreamPayload,
+    ForgetSubjectPayload,
     MergeEntitiesPayload,
     MergeTopicsPayload,
+    RecordEventsPayload,
     RelateEntitiesPayload,
     RelateMemoriesPayload,
+    RetractBeliefPayload,
+    RetryEpisodePayload,
     UnrelatePayload,
     UpdateConversationPayload,
     UpdateEntityPayload,
     UpdateFactPayload,
     UpdateMemoryPayload,
     UpdateTopicPayload,
+    UpsertBeliefPayload,
 )
 from reverie.api.types.refs import RelateEntitiesInput, RelateMemoriesInput, UnrelateInput
 from reverie.api.types.topics import CreateTopicInput, DeleteTopicInput, MergeTopicsInput, UpdateTopicInput
 from reverie.resources import Resources
-from reverie.services import conversations, entities, facts, memories, topics
+from reverie.services import (
+    beliefs,
+    conversations,
+    dreaming,
+    entities,
+    episodes,
+    events,
+    facts,
+    forgetting,
+    memories,
+    topics,
+)
 
 GIVEN = strawberry.argument(description="What is to be done, with the key that makes it happen once.")
 
@@ -306,3 +330,89 @@ class Mutation:
             return {"removed": removed}
 
         return await answered(UnrelatePayload, work())
+
+    @strawberry.mutation(
+        description="Says what is to be believed of a subject: a new version, or the same one strengthened."
+    )
+    async def upsert_belief(self, info: Info, input: Annotated[UpsertBeliefInput, GIVEN]) -> UpsertBeliefPayload | None:
+        async def work() -> dict[str, Any]:
+            return (await beliefs.upsert_belief(*_caller(info), input.to_domain(), _key(input)))._asdict()
+
+        return await answered(UpsertBeliefPayload, work())
+
+    @strawberry.mutation(
+        description="Says that a version's value was never true: what it had superseded may hold again."
+    )
+    async def retract_belief(
+        self, info: Info, input: Annotated[RetractBeliefInput, GIVEN]
+    ) -> RetractBeliefPayload | None:
+        async def work() -> dict[str, Any]:
+            return (await beliefs.retract_belief(*_caller(info), input.to_domain(), _key(input)))._asdict()
+
+        return await answered(RetractBeliefPayload, work())
+
+    @strawberry.mutation(description="Records events, all or none; each goes into an episode of its thread.")
+    async def record_events(
+        self,
+        info: Info,
+        input: Annotated[RecordEventsInput, GIVEN],
+    ) -> RecordEventsPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"events": await events.record_events(*_caller(info), input.to_domain(), _key(input))}
+
+        return await answered(RecordEventsPayload, work())
+
+    @strawberry.mutation(
+        description="Ends an open episode, so that dreaming may take it: what happens later is no part of it."
+    )
+    async def close_episode(
+        self,
+        info: Info,
+        input: Annotated[CloseEpisodeInput, GIVEN],
+    ) -> CloseEpisodePayload | None:
+        async def work() -> dict[str, Any]:
+            return {"episode": await episodes.close_episode(*_caller(info), input.to_domain(), _key(input))}
+
+        return await answered(CloseEpisodePayload, work())
+
+    @strawberry.mutation(description="Sends a failed episode back to pending.")
+    async def retry_episode(
+        self,
+        info: Info,
+        input: Annotated[RetryEpisodeInput, GIVEN],
+    ) -> RetryEpisodePayload | None:
+        async def work() -> dict[str, Any]:
+            return {"episode": await episodes.retry_episode(*_caller(info), input.id)}
+
+        return await answered(RetryEpisodePayload, work())
+
+    @strawberry.mutation(
+        description="Runs pending episodes now; with `wait`, answers when they are done. UNSUPPORTED where no "
+        "worker runs."
+    )
+    async def dream(
+        self,
+        info: Info,
+        input: Annotated[
+            DreamInput | None, strawberry.argument(description="Which episodes, and whether to wait.")
+        ] = UNSET,
+    ) -> DreamPayload | None:
+        wanted = input or DreamInput()
+        ids = given_or_none(wanted.episode_ids)
+
+        async def work() -> dict[str, Any]:
+            return {"dream": await dreaming.dream(*_caller(info), ids, wait=given_or(wanted.wait, False))}
+
+        return await answered(DreamPayload, work())
+
+    @strawberry.mutation(
+        description="Erases all of one subject: events, episodes, beliefs, memories, and what rested on them alone."
+    )
+    async def forget_subject(
+        self, info: Info, input: Annotated[ForgetSubjectInput, GIVEN]
+    ) -> ForgetSubjectPayload | None:
+        async def work() -> dict[str, Any]:
+            gone = await forgetting.forget_subject(*_caller(info), input.subject_id)
+            return {"deleted": [DeletedCount(kind=kind, count=count) for kind, count in sorted(gone.items())]}
+
+        return await answered(ForgetSubjectPayload, work())

@@ -8,13 +8,18 @@ from strawberry import UNSET
 from reverie import __version__
 from reverie.api import reads
 from reverie.api.context import Info
+from reverie.api.types.beliefs import Belief, BeliefChangeFilter
 from reverie.api.types.communities import Community
 from reverie.api.types.connections import (
     After,
     Before,
+    BeliefChangeConnection,
+    BeliefConnection,
     CommunityConnection,
     ConversationConnection,
     EntityConnection,
+    EpisodeConnection,
+    EventConnection,
     FactConnection,
     Filter,
     First,
@@ -25,20 +30,36 @@ from reverie.api.types.connections import (
     page_args,
 )
 from reverie.api.types.conversations import Conversation
+from reverie.api.types.dreams import Dream
 from reverie.api.types.entities import Entity
+from reverie.api.types.episodes import Episode
+from reverie.api.types.events import Event
 from reverie.api.types.facts import Fact
-from reverie.api.types.filters import NameOrder, SearchFilter
+from reverie.api.types.filters import BeliefFilter, EpisodeFilter, EventFilter, NameOrder, SearchFilter
 from reverie.api.types.given import given_or, given_or_none
 from reverie.api.types.memories import Memory
 from reverie.api.types.nodes import Node
 from reverie.api.types.search import SearchConnection
 from reverie.api.types.server import Server
 from reverie.api.types.topics import Topic
-from reverie.domain import communities, conversations, entities, facts, memories, policy, topics
+from reverie.domain import (
+    beliefs,
+    communities,
+    conversations,
+    entities,
+    episodes,
+    events,
+    facts,
+    memories,
+    policy,
+    topics,
+)
+from reverie.domain.changes import EVERY_CHANGE
 from reverie.domain.communities import CommunityAlgorithm
 from reverie.domain.entities import EntityType
 from reverie.domain.search import SearchMode
 from reverie.errors import BadInput, TooLarge
+from reverie.services import dreaming
 from reverie.services import search as searching
 
 Id = Annotated[strawberry.ID, strawberry.argument(description="Its id.")]
@@ -247,6 +268,101 @@ class Query:
         chosen = algorithm.value if algorithm else None
         return await reads.communities(info.context, chosen, page_args(first, after, last, before))  # type: ignore[return-value]  # a page of domain values
 
+    @strawberry.field(description="An event by its id.")
+    async def event(self, info: Info, id: Id) -> Event | None:
+        return await _node(info, id, events.Event)  # type: ignore[no-any-return]  # a domain value
+
+    @strawberry.field(description="The events, last happened first.")
+    async def events(
+        self,
+        info: Info,
+        filter: Annotated[
+            EventFilter | None, strawberry.argument(description="Only events for which all of this holds.")
+        ] = UNSET,
+        first: First = UNSET,
+        after: After = UNSET,
+        last: Last = UNSET,
+        before: Before = UNSET,
+    ) -> EventConnection | None:
+        return await reads.events(  # type: ignore[return-value]  # a page of domain values
+            info.context, filter.to_domain() if filter else None, page_args(first, after, last, before)
+        )
+
+    @strawberry.field(description="An episode by its id.")
+    async def episode(self, info: Info, id: Id) -> Episode | None:
+        return await _node(info, id, episodes.Episode)  # type: ignore[no-any-return]  # a domain value
+
+    @strawberry.field(description="The episodes, last begun first.")
+    async def episodes(
+        self,
+        info: Info,
+        filter: Annotated[
+            EpisodeFilter | None, strawberry.argument(description="Only episodes for which all of this holds.")
+        ] = UNSET,
+        first: First = UNSET,
+        after: After = UNSET,
+        last: Last = UNSET,
+        before: Before = UNSET,
+    ) -> EpisodeConnection | None:
+        return await reads.episodes(  # type: ignore[return-value]  # a page of domain values
+            info.context, filter.to_domain() if filter else None, page_args(first, after, last, before)
+        )
+
+    @strawberry.field(description="A version by its id, or the one that holds for a subject and key.")
+    async def belief(
+        self,
+        info: Info,
+        id: MaybeId = UNSET,
+        subject_id: Annotated[
+            str | None, strawberry.argument(description="Its subject, with `key` instead of an id.")
+        ] = UNSET,
+        key: Annotated[str | None, strawberry.argument(description="Its key, with `subjectId`.")] = UNSET,
+    ) -> Belief | None:
+        _one_of(id=id, subjectId=subject_id)
+        if (given_or_none(subject_id) is None) != (given_or_none(key) is None):
+            raise BadInput("subjectId and key go together", ("key",))
+        if given_or_none(id) is not None:
+            return await _node(info, given_or(id, strawberry.ID("")), beliefs.Belief)  # type: ignore[no-any-return]  # a domain value
+        return await reads.current_belief(info.context, given_or(subject_id, ""), given_or(key, ""))  # type: ignore[return-value]  # a domain value
+
+    @strawberry.field(description="The beliefs, those that began last first; ACTIVE ones alone unless asked otherwise.")
+    async def beliefs(
+        self,
+        info: Info,
+        filter: Annotated[
+            BeliefFilter | None, strawberry.argument(description="Only versions for which all of this holds.")
+        ] = UNSET,
+        first: First = UNSET,
+        after: After = UNSET,
+        last: Last = UNSET,
+        before: Before = UNSET,
+    ) -> BeliefConnection | None:
+        wanted = filter.to_domain() if filter else None
+        return await reads.beliefs(info.context, wanted, page_args(first, after, last, before))  # type: ignore[return-value]  # a page of domain values
+
+    @strawberry.field(
+        description="The change log, oldest first; its cursors and the subscription's are the same. CURSOR_EXPIRED "
+        "where the log doesn't reach back to `after`."
+    )
+    async def belief_changes(
+        self,
+        info: Info,
+        filter: Annotated[
+            BeliefChangeFilter | None, strawberry.argument(description="Only changes for which all of this holds.")
+        ] = UNSET,
+        first: First = UNSET,
+        after: After = UNSET,
+    ) -> BeliefChangeConnection | None:
+        wanted = filter.to_domain() if filter else EVERY_CHANGE
+        return await reads.belief_changes(info.context, wanted, given_or_none(first), given_or_none(after))  # type: ignore[return-value]  # a page of domain values
+
+    @strawberry.field(
+        description="Where the change log ends now: read it before a snapshot, then subscribe after it, and nothing "
+        "is missed between the two."
+    )
+    async def changes_cursor(self, info: Info) -> str | None:
+        return await reads.changes_cursor(info.context)
+
     @strawberry.field(
         description="What serves a question best, found by meaning and by word. Any text is a legal query; a page is "
         "cut from one ranking of at most 200 hits."
@@ -272,6 +388,10 @@ class Query:
             after=given_or_none(after),
         )
 
+    @strawberry.field(description="A dream by its id.")
+    async def dream(self, info: Info, id: Id) -> Dream | None:
+        return await dreaming.find_dream(info.context.resources, info.context.tenant, id)  # type: ignore[return-value]  # a domain value
+
     @strawberry.field(description="The server itself.")
     async def server(self, info: Info) -> Server | None:
         resources = info.context.resources
@@ -281,4 +401,5 @@ class Query:
             neo4j_version=resources.neo4j_version,
             embedder=None if embedder is None else embedder.name,
             embedding_dimensions=None if embedder is None else embedder.dimensions,
+            extractor=resources.extractor.name,
         )

@@ -1,25 +1,42 @@
 """Reads that need no decision: pages along the graph's relations, and the tenant's lists."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from reverie.api.context import Context
+from reverie.domain.beliefs import Belief, BeliefFilter, check_belief_filter
+from reverie.domain.changes import BeliefChange, BeliefChangeFilter, LogHead, check_change_filter, log_position
+from reverie.domain.episodes import EpisodeFilter
+from reverie.domain.events import EventFilter, check_event_filter
 from reverie.domain.facts import FactFilter, check_fact_filter
 from reverie.domain.memories import MemoryFilter, MemoryOrder, check_memory_filter
-from reverie.domain.pages import Page, PageArgs, span
+from reverie.domain.pages import Edge, Page, PageArgs, PageInfo, span
 from reverie.domain.topics import NameOrder
-from reverie.graph import conversations, entities, listings, topics
-from reverie.graph.filters import NOTHING, Where, entity_where, memory_where
+from reverie.errors import CursorExpired
+from reverie.graph import beliefs as belief_graph
+from reverie.graph import changes, conversations, entities, listings, topics
+from reverie.graph.filters import NOTHING, Where, belief_where, entity_where, memory_where
 from reverie.graph.listings import Listing
+from reverie.graph.records import BELIEF_THEN
 from reverie.graph.relations import TABLE, Order, Relation, Wanted, memory_order
+
+
+@dataclass(frozen=True, slots=True)
+class LogPage:
+    """A page of the change log, whose cursors are the log's."""
+
+    nodes: Sequence[BeliefChange]
+    edges: Sequence[Edge[BeliefChange]]
+    page_info: PageInfo
 
 
 @dataclass
 class Connected:
     """A page with the way to count the whole of which it is a part."""
 
-    page: Page[Any]
+    page: Page[Any] | LogPage
     count: Callable[[], Awaitable[int]]
 
     @property
@@ -61,6 +78,25 @@ async def related_entities_page(
     """One page of a relation's entities, of one type where asked."""
     relation = TABLE[(owner, "entities")]
     return await _page(context, relation, relation.order, entity_where(type_), node_id, args)
+
+
+async def related_beliefs_page(
+    context: Context, owner: str, node_id: str, args: PageArgs, wanted: BeliefFilter | None
+) -> Connected:
+    """One page of a relation's beliefs, filtered as the tenant's list is."""
+    relation = TABLE[(owner, "beliefs")]
+    if wanted is not None:
+        check_belief_filter(wanted)
+    where = belief_where(wanted, context.resources.dreaming.half_lives)
+    if wanted is None or wanted.as_of is None:
+        return await _page(context, relation, relation.order, where, node_id, args)
+    then = replace(relation, steps=(*relation.steps[:-1], replace(relation.steps[-1], to=BELIEF_THEN)))
+    return _as_of(await _page(context, then, relation.order, where, node_id, args), wanted.as_of)
+
+
+def _as_of(found: Connected, moment: datetime) -> Connected:
+    """The same beliefs, told as of an instant."""
+    return Connected(replace(found.page, nodes=[replace(one, as_of=moment) for one in found.nodes]), found.count)
 
 
 async def _page(
@@ -114,8 +150,63 @@ async def facts(context: Context, wanted: FactFilter, args: PageArgs) -> Connect
     return await listed(context, listings.facts(check_fact_filter(wanted)), args)
 
 
+async def events(context: Context, wanted: EventFilter | None, args: PageArgs) -> Connected:
+    if wanted is not None:
+        check_event_filter(wanted)
+    return await listed(context, listings.events(wanted), args)
+
+
+async def episodes(context: Context, wanted: EpisodeFilter | None, args: PageArgs) -> Connected:
+    return await listed(context, listings.episodes(wanted), args)
+
+
 async def communities(context: Context, algorithm: str | None, args: PageArgs) -> Connected:
     return await listed(context, listings.communities(algorithm), args)
+
+
+async def beliefs(context: Context, wanted: BeliefFilter | None, args: PageArgs) -> Connected:
+    if wanted is not None:
+        check_belief_filter(wanted)
+    listing = listings.beliefs(wanted, context.resources.dreaming.half_lives)
+    found = await listed(context, listing, args)
+    if wanted is None or wanted.as_of is None:
+        return found
+    return _as_of(found, wanted.as_of)
+
+
+async def current_belief(context: Context, subject: str, key: str) -> Belief | None:
+    """The version of a subject's key that is ACTIVE."""
+    return await belief_graph.current_belief(context.loaders.graph, context.tenant, subject, key)
+
+
+async def belief_changes(
+    context: Context, wanted: BeliefChangeFilter, first: int | None, after: str | None
+) -> Connected:
+    """Entries of the log that pass a filter, oldest first. Raises CursorExpired where `after` is out of its reach."""
+    limit = span(PageArgs(first), context.tenant, "").limit
+    graph, tenant = context.loaders.graph, context.tenant
+    check_change_filter(wanted)
+    head = await _log_head(context)
+    start = head.position.at(head.floor) if after is None else log_position(after)
+    if not head.reaches(start):
+        raise CursorExpired("after: the log doesn't reach back to this cursor", ("after",))
+    found = await changes.find_changes(graph, tenant, wanted, start.number, limit + 1)
+    more, found = len(found) > limit, found[:limit]
+    edges = [Edge(head.position.at(change.number).cursor, change) for change in found]
+    ends = (edges[0].cursor, edges[-1].cursor) if edges else (None, None)
+    info = PageInfo(has_next_page=more, has_previous_page=after is not None, start_cursor=ends[0], end_cursor=ends[1])
+    page = LogPage(found, edges, info)
+    return Connected(page, lambda: changes.count_changes(graph, tenant, wanted, head.floor))
+
+
+async def changes_cursor(context: Context) -> str:
+    """The cursor of where the log ends now."""
+    return (await _log_head(context)).position.cursor
+
+
+async def _log_head(context: Context) -> LogHead:
+    number = await context.resources.tenant_number(context.tenant)
+    return await changes.log_head(context.loaders.graph, context.tenant, number)
 
 
 async def conversation_id(context: Context, thread: str) -> str | None:

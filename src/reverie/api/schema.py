@@ -8,8 +8,10 @@ from graphql import FloatValueNode, GraphQLError, Node, StringValueNode, Validat
 from strawberry.extensions import AddValidationRules, ParserCache, ValidationCache
 from strawberry.types import ExecutionContext
 
+from reverie.api.executor import EventExecutor
 from reverie.api.mutations import Mutation
 from reverie.api.queries import Query
+from reverie.api.subscriptions import Subscription
 from reverie.api.types.communities import Community
 from reverie.api.types.scalars import DateTime
 from reverie.errors import BadInput
@@ -38,8 +40,10 @@ class _FitLiterals(ValidationRule):
 schema = _Schema(
     query=Query,
     mutation=Mutation,
+    subscription=Subscription,
     types=[Community],
     scalar_overrides={datetime: DateTime},
+    execution_context_class=EventExecutor,
     extensions=[
         lambda: AddValidationRules([_FitLiterals]),
         lambda: ParserCache(maxsize=500),

@@ -28,9 +28,20 @@ def embedder_sentence(settings: Settings, resources: "Resources") -> str:
     if resources.embedder is None:
         return f"Search is by word only: {resources.embedder_note}."
     if resources.embedder.name.startswith("openai:"):
-        host = urlsplit(settings.openai_base_url).netloc.rpartition("@")[2] if settings.openai_base_url else "OpenAI"
-        return f"Vectors come from {host}: the texts of memories, topics and searches are sent there."
+        return f"Vectors come from {_provider(settings)}: the texts of memories, topics and searches are sent there."
     return f"Vectors are made on this machine ({resources.embedder.name}); nothing leaves it."
+
+
+def extractor_sentence(settings: Settings, resources: "Resources") -> str:
+    """What reads episodes and memories, and whether texts leave this machine for it."""
+    if resources.extractor.name.startswith("openai:"):
+        model = resources.extractor.name.removeprefix("openai:")
+        return f"Episodes and memories are read by {model} of {_provider(settings)}: their texts are sent there."
+    return "Episodes and memories are read by rules, for plain English statements; nothing leaves this machine."
+
+
+def _provider(settings: Settings) -> str:
+    return urlsplit(settings.openai_base_url).netloc.rpartition("@")[2] if settings.openai_base_url else "OpenAI"
 
 
 def listen_socket(host: str, port: int) -> sockets.socket:

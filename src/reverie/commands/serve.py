@@ -2,23 +2,22 @@
 
 import asyncio
 import importlib
-import signal
 import socket as sockets
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 
 import click
-import uvicorn
 import uvloop
 
-from reverie.commands.notices import embedder_sentence, listen_socket, say
+from reverie.commands.notices import embedder_sentence, extractor_sentence, listen_socket, say
+from reverie.commands.signals import on_first_signal
 from reverie.resources import Resources, open_resources
-from reverie.services.embedding import embed_waiting
 from reverie.settings import Settings
+from reverie.web.server import Server
+from reverie.worker.loop import work
 
 Work = Callable[[Resources], Awaitable[None]]
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def serve(settings: Settings, companions: Sequence[Work] = (), prepare: Work | None = None) -> None:
@@ -30,15 +29,8 @@ def serve(settings: Settings, companions: Sequence[Work] = (), prepare: Work | N
         listen_socket(settings.host, settings.port) as listening,
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(_Serving(settings, listening).run((embed_waiting, *companions), prepare))
-
-
-class _Server(uvicorn.Server):
-    """uvicorn's server without its own handling of signals, which begins too late and ends the process by them."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
+        own = (work,) if settings.worker == "on" else ()
+        runner.run(_Serving(settings, listening).run((*own, *companions), prepare))
 
 
 class _Serving:
@@ -48,13 +40,12 @@ class _Serving:
         self._settings = settings
         self._listening = listening
         self._running: asyncio.Task[None] | None = None
-        self._server: _Server | None = None
+        self._server: Server | None = None
         self._told_to_stop = False
 
     async def run(self, companions: Sequence[Work], prepare: Work | None) -> None:
         self._running = asyncio.current_task()
-        for number in _SIGNALS:
-            asyncio.get_running_loop().add_signal_handler(number, self._stop)
+        on_first_signal(self._stop)
         try:
             await self._open_and_serve(companions, prepare)
         except asyncio.CancelledError:
@@ -63,8 +54,6 @@ class _Serving:
 
     def _stop(self) -> None:
         self._told_to_stop = True
-        for number in _SIGNALS:
-            asyncio.get_running_loop().remove_signal_handler(number)
         if self._server is not None:
             self._server.should_exit = True
         elif self._running is not None:
@@ -85,22 +74,10 @@ class _Serving:
             await asyncio.wait([reading])
 
 
-def _server(settings: Settings, resources: Resources, companions: Sequence[Work]) -> _Server:
+def _server(settings: Settings, resources: Resources, companions: Sequence[Work]) -> Server:
     from reverie.web.app import create_app  # noqa: PLC0415 - read by now
 
-    config = uvicorn.Config(
-        create_app(settings, companions, lambda _: nullcontext(resources)),
-        http="httptools",
-        ws="websockets-sansio",
-        ws_per_message_deflate=False,
-        # longer than clients and balancers keep an idle connection, so that none sends into one that is being closed
-        timeout_keep_alive=75,
-        lifespan="on",
-        access_log=False,
-        log_config=None,
-        timeout_graceful_shutdown=10,
-    )
-    return _Server(config)
+    return Server(create_app(settings, companions, lambda _: nullcontext(resources)))
 
 
 def _announce(settings: Settings, port: int, resources: Resources) -> None:
@@ -110,5 +87,6 @@ def _announce(settings: Settings, port: int, resources: Resources) -> None:
     say(f"  Reverie is ready.  GraphiQL  {click.style(f'{where}/graphiql', bold=True)}")
     say(f"                     API       {where}/graphql")
     say("")
+    say(f"  {extractor_sentence(settings, resources)}")
     say(f"  {embedder_sentence(settings, resources)}")
     say("  Stop with Ctrl-C.")

@@ -102,29 +102,30 @@ def demo_entities() -> list[DemoEntity]:
     """Every entity that the memories mention."""
     return [
         DemoEntity(entry["name"], EntityType(entry["type"]), tuple(entry["aliases"]))
-        for entry in _read("entities.toml")["entities"]
+        for entry in read_story("entities.toml")["entities"]
     ]
 
 
 def demo_entity_relations() -> list[DemoEntityRelation]:
     """How the entities are related to each other."""
-    return [DemoEntityRelation(*row) for row in _read("entities.toml")["relations"]]
+    return [DemoEntityRelation(*row) for row in read_story("entities.toml")["relations"]]
 
 
-def _read(name: str) -> dict[str, Any]:
+def read_story(name: str) -> dict[str, Any]:
+    """A file of the story."""
     return tomllib.loads((files("reverie.demo") / "story" / name).read_text(encoding="utf-8"))
 
 
 def _threads() -> Iterator[tuple[str, dict[str, Any]]]:
     for name in ("weeks-1-2.toml", "weeks-3-4.toml", "weeks-5-6.toml", "weeks-7-9.toml"):
-        yield from _read(name).items()
+        yield from read_story(name).items()
 
 
 def _memories(
     thread_id: str, thread: dict[str, Any], today: date, mentions: list[tuple[re.Pattern[str], tuple[str, EntityType]]]
 ) -> Iterator[DemoMemory]:
     for key, entry in thread["memories"].items():
-        day = _workdays_before(today, thread["day"] - entry.get("days_later", 0))
+        day = workdays_before(today, thread["day"] - entry.get("days_later", 0))
         content = entry["content"]
         yield DemoMemory(
             key=f"{thread_id}/{key}",
@@ -150,7 +151,8 @@ def _mention_pattern(entity: DemoEntity) -> re.Pattern[str]:
     return re.compile(rf"(?<![A-Za-z0-9])(?:{words})(?![A-Za-z0-9])")
 
 
-def _workdays_before(day: date, count: int) -> date:
+def workdays_before(day: date, count: int) -> date:
+    """The day so many working days, Monday to Friday, before another."""
     while count > 0:
         day -= timedelta(days=1)
         if day.weekday() < _SATURDAY:

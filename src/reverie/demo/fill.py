@@ -2,10 +2,13 @@
 
 import asyncio
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from reverie.demo.data import demo_conversations, demo_entities, demo_entity_relations
+from reverie.demo.episodes import past_events
 from reverie.domain.conversations import ConversationDraft
 from reverie.domain.entities import EntityDraft, EntityRef
+from reverie.domain.episodes import EpisodeClosing
 from reverie.domain.facts import FactDraft
 from reverie.domain.memories import MemoryDraft
 from reverie.domain.relating import RelationDraft
@@ -14,11 +17,20 @@ from reverie.resources import Resources
 from reverie.services.conversations import create_conversation
 from reverie.services.embedding import embed_all
 from reverie.services.entities import create_entity, relate_entities
+from reverie.services.episodes import close_episode
+from reverie.services.events import record_events
 from reverie.services.memories import create_memories, relate_memories
 
 
-async def fill(resources: Resources, tenant: str) -> int:
-    """Writes the story, its last day being the working day before today; returns how many memories it has."""
+class Filled(NamedTuple):
+    """How much was written."""
+
+    memories: int
+    events: int
+
+
+async def fill(resources: Resources, tenant: str) -> Filled:
+    """Writes the story, its last day being the working day before today; all its episodes are over."""
     entities = demo_entities()
     made = await asyncio.gather(
         *(create_entity(resources, tenant, EntityDraft(e.name, e.type, e.aliases), None) for e in entities)
@@ -30,7 +42,8 @@ async def fill(resources: Resources, tenant: str) -> int:
             for r in demo_entity_relations()
         )
     )
-    story = demo_conversations(datetime.now(UTC))
+    now = datetime.now(UTC)
+    story = demo_conversations(now)
     conversations = await asyncio.gather(
         *(create_conversation(resources, tenant, ConversationDraft(c.title, c.thread_id), None) for c in story)
     )
@@ -66,4 +79,9 @@ async def fill(resources: Resources, tenant: str) -> int:
         )
     )
     await embed_all(resources)
-    return len(memories)
+    events = past_events(now)
+    await record_events(resources, tenant, events, None)
+    # the last of each thread would grow until it has been idle for the gap, and that since now
+    for thread_id in dict.fromkeys(event.thread_id for event in events):
+        await close_episode(resources, tenant, EpisodeClosing(thread_id=thread_id), None)
+    return Filled(len(memories), len(events))

@@ -80,17 +80,22 @@ class Checks:
         if not isinstance(value, dict):
             self.bad("must be a JSON object", path)
             return None
+        return value if self.json(value, path, policy.METADATA_MOST) else None
+
+    def json(self, value: object, path: Path, most: int) -> bool:
+        """Whether a JSON value can be kept, in at most so many bytes."""
         if _depth(value) > policy.METADATA_DEPTH:
             self.refuse(TooLarge(f"is nested deeper than {policy.METADATA_DEPTH} levels", path))
-            return None
+            return False
         try:
             size = len(orjson.dumps(value))
         except orjson.JSONEncodeError as error:
             self.bad(f"can't be kept as JSON: {error}", path)
-            return None
-        if size > policy.METADATA_MOST:
-            self.refuse(TooLarge(f"has {size} bytes, {policy.METADATA_MOST} at most", path))
-        return value
+            return False
+        if size > most:
+            self.refuse(TooLarge(f"has {size} bytes, {most} at most", path))
+            return False
+        return True
 
     def span(self, after: datetime | None, before: datetime | None, path: Path, names: tuple[str, str]) -> None:
         if after is not None and before is not None and after > before:

@@ -1,10 +1,11 @@
-"""Conversations: threads that memories belong to."""
+"""Conversations: threads that memories and events belong to."""
 
 from dataclasses import dataclass
 from datetime import datetime
 
 from reverie.domain import policy
 from reverie.domain.checks import Checks
+from reverie.domain.names import display_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +34,14 @@ def check_conversation(draft: ConversationDraft) -> ConversationDraft:
     checks.label(draft.thread_id, ("threadId",))
     checks.done()
     return ConversationDraft(title, draft.thread_id)
+
+
+def thread_title(text: str) -> str | None:
+    """The title that a message gives its conversation: its beginning, cut between words; None for a blank one."""
+    most = policy.THREAD_TITLE_MOST
+    # no more is looked at than can be shown, blanks aside
+    shown = display_name(text[: 10 * most])
+    if len(shown) <= most:
+        return shown or None
+    cut = shown[:most]
+    return (cut.rpartition(" ")[0] or cut[:-1]) + "…"

@@ -68,3 +68,18 @@ def _first(wanted: str, *, empty: bool, names: dict[Provider, str], has_key: boo
 
 def _named(names: dict[Provider, str], wanted: str) -> str:
     return next((name for provider, name in names.items() if provider == wanted), wanted)
+
+
+_RELATED_FROM = {"local": 0.95, "openai": 0.8}
+"""By provider, the score from which two memories are related; models differ in how near all texts are to each other.
+
+Measured for multilingual-e5-small over all 40,470 pairs of the demo's memories. Half of the pairs that share neither
+conversation, topic nor entity score 0.911 or more, 99 % of them less than 0.939; half of the pairs that the story
+itself relates score 0.933 or more. From 0.95 on there are 76 pairs, 5 of them (7 %) with nothing in common; from 0.94
+on 569, 171 of them (30 %); from 0.955 on 31, none of them. OpenAI's figure is not measured.
+"""
+
+
+def related_from(embedder: str) -> float:
+    """The score, (1 + cosine) / 2, from which two memories with this embedder's vectors are related for being alike."""
+    return _RELATED_FROM.get(embedder.partition(":")[0], 0.9)

@@ -14,7 +14,7 @@ def part_form(part: str) -> str:
     "new " begins "New York" and doesn't begin "Newton".
     """
     form = normal_form(part)
-    # as it was written: NFKC gives some signs, such as a lone diaeresis, a blank to stand on
+    # as they are written: NFKC makes a blank with a mark of a spacing accent
     before, after = part[:1].isspace(), part[-1:].isspace()
     return f"{' ' * before}{form}{' ' * after}" if form else ""
 
@@ -26,3 +26,23 @@ def normal_form(name: str) -> str:
     some letters apart (ΐ becomes three characters).
     """
     return display_name(normalize("NFKC", normalize("NFKC", name).casefold()))
+
+
+_LONGEST_NAME = 4
+_WORDS_LOOKED_AT = 2_000
+_AROUND_NAMES = ".,;:!?()[]{}<>\"'`*_\u2018\u2019\u201c\u201d\u2026\u2013\u2014"
+
+
+def name_forms(text: str) -> list[str]:
+    """The normal forms of what in a text could be a name: each run of one to four words, without signs at its ends.
+
+    Of a long text its first 2,000 words.
+    """
+    words = text.split(None, _WORDS_LOOKED_AT)[:_WORDS_LOOKED_AT]
+    forms: dict[str, None] = {}
+    for start in range(len(words)):
+        for end in range(start + 1, min(start + _LONGEST_NAME, len(words)) + 1):
+            form = normal_form(" ".join(words[start:end]).strip(_AROUND_NAMES))
+            if form:
+                forms[form] = None
+    return list(forms)

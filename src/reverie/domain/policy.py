@@ -13,7 +13,7 @@ FORM_MOST = 6_000
 METADATA_MOST = 100_000
 """Bytes of a memory's metadata, as JSON."""
 METADATA_DEPTH = 64
-"""Levels of nesting of a memory's metadata."""
+"""Levels of nesting of a caller's JSON."""
 KEY_MOST = 200
 """Characters of a clientMutationKey."""
 BATCH_MOST = 1_000
@@ -31,3 +31,18 @@ QUERY_MOST = 100_000
 """Characters of a search query."""
 RECEIPT_DAYS = 7
 """How long a clientMutationKey is remembered."""
+EVENT_MOST = 100_000
+"""Bytes of an event's content, as JSON."""
+EPISODE_MOST = 200
+"""Events of an episode."""
+TAGS_MOST = 5
+"""Tags of an episode, where it is closed without a model."""
+SUMMARY_MOST = 3
+PASSAGE_MOST = 240
+"""Passages of a summary, where an episode is closed without a model, and characters of each."""
+SAID_MOST = 2_000
+"""Characters of an event's text that closing its episode looks at."""
+READ_MOST = 40_000
+"""Characters of an episode's events that its summary is chosen from, each having an equal share."""
+THREAD_TITLE_MOST = 100
+"""Characters of the title that a thread's conversation takes from its first user message."""

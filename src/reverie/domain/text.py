@@ -136,6 +136,24 @@ def query_words(query: str, most: int = 64) -> list[str]:
     return chosen
 
 
+def keywords(text: str, most: int) -> list[str]:
+    """The words that a text is about, as it first writes them, in small letters.
+
+    First those whose forms it repeats most, then identifiers and acronyms before others, the longer before the shorter,
+    the earlier before the later: capitals alone, as at the start of a sentence, tell nothing here. Stop words, single
+    characters, numbers, and words longer than `LONGEST_WORD` are left out.
+    """
+    found: dict[str, _Written] = {}
+    for chunk in text.split():
+        for piece in _PIECE.finditer(_normalized(chunk)):
+            for surface, term in _written(piece):
+                if term.telling > _STOP and 1 < len(surface) <= LONGEST_WORD and any(map(str.isalpha, surface)):
+                    known = found.get(term.word, _Written(surface.lower(), 0, term.telling))
+                    found[term.word] = _Written(known.surface, known.times + 1, max(known.telling, term.telling))
+    best = sorted(found.values(), key=lambda word: (-word.times, word.telling < _IDENTIFIER, -len(word.surface)))
+    return [word.surface for word in best[: max(most, 0)]]
+
+
 def keyword_query(words: Sequence[str], prefixes: Sequence[str]) -> str:
     """The Lucene query for any of the words under any of the prefixes: `17m_invoice 17f_invoice …`.
 
@@ -168,6 +186,24 @@ def highlights(text: str, query_words: Sequence[str], most: int = 3, around: int
             passages.setdefault(text[passage.start : passage.end], passage)
     best = sorted(passages.items(), key=lambda item: (-item[1].distinct, -item[1].total, item[1].start))[:most]
     return [fragment for fragment, _ in sorted(best, key=lambda item: item[1].start)]
+
+
+class _Written(NamedTuple):
+    """A word as a text writes it, how often it does, and how much it tells."""
+
+    surface: str
+    times: int
+    telling: int
+
+
+def _written(piece: "regex.Match[str]") -> Iterator[tuple[str, _Term]]:
+    """The terms of a piece that stand for something written: of joined words the whole, of other scripts the pairs."""
+    match piece.lastgroup:
+        case "chain":
+            if term := next(_chain_terms(piece[0]), None):
+                yield piece[0], term
+        case "pairs":
+            yield from ((term.word, term) for term in _pair_terms(piece[0]))
 
 
 class _Passage(NamedTuple):
@@ -275,7 +311,8 @@ def _cached_terms(chunk: str) -> tuple[_Term, ...]:
     return tuple(_analysed(chunk))
 
 
-def _analysed(chunk: str) -> Iterator[_Term]:
+def _normalized(chunk: str) -> str:
+    """A chunk as its pieces are found in it: NFKC, plain apostrophes, numbers in one, clitics cut off."""
     if not chunk.isascii():
         chunk = normalize("NFKC", chunk)
         if _IGNORABLE.search(chunk):
@@ -285,6 +322,11 @@ def _analysed(chunk: str) -> Iterator[_Term]:
         chunk = _THOUSANDS.sub(lambda number: number[0].replace(",", ""), chunk)
     if "'" in chunk:
         chunk = _NEGATION.sub("", _CLITIC.sub("", chunk))
+    return chunk
+
+
+def _analysed(chunk: str) -> Iterator[_Term]:
+    chunk = _normalized(chunk)
     for piece in _PIECE.finditer(chunk):
         match piece.lastgroup:
             case "chain":

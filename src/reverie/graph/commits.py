@@ -149,7 +149,8 @@ class Commits:
     async def _transact(self, jobs: Sequence[_Job]) -> list[Outcome]:
         outcomes = await self._graph.transact(lambda transaction: self._carry_out(transaction, jobs))
         self.joined += 1
-        await await_words(self._graph)
+        if not all(job.write.logged for job in jobs):
+            await await_words(self._graph)
         return outcomes
 
     async def _carry_out(self, transaction: Transaction, jobs: Sequence[_Job]) -> list[Outcome]:
@@ -166,7 +167,7 @@ class Commits:
                 key = jobs[place].key
                 if key is None or first[key] == place:
                     by_writer.setdefault(jobs[place].writer, []).append(place)
-            for writer, places in by_writer.items():
+            for writer, places in sorted(by_writer.items(), key=lambda item: jobs[item[1][0]].write.logged):
                 made = await writer(transaction, [jobs[place].write for place in places])
                 outcomes.update(zip(places, made, strict=True))
             for place in waiting:

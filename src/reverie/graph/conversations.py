@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from reverie.domain.conversations import ConversationDraft
+from reverie.domain.conversations import ConversationDraft, thread_title
 from reverie.domain.ids import new_id
 from reverie.domain.names import normal_form
 from reverie.domain.text import index_text
-from reverie.errors import AlreadyExists, NotFound, Refusals
+from reverie.errors import AlreadyExists, Conflict, NotFound, Refusals
 from reverie.graph.memories import DELETE_MEMORIES
 from reverie.graph.store import Graph, Transaction
 from reverie.graph.writes import Outcome, Write
@@ -42,7 +43,7 @@ async def create_conversations(transaction: Transaction, writes: Sequence[Write]
                 "threadId": node_id if draft.thread_id is None else draft.thread_id,
                 "createdAt": write.now,
                 "updatedAt": write.now,
-                **_titled(write.number, draft.title),
+                **titled(write.number, draft.title),
             },
         )
         outcomes.append(
@@ -53,8 +54,28 @@ async def create_conversations(transaction: Transaction, writes: Sequence[Write]
     return outcomes
 
 
-def _titled(number: int, title: str) -> dict[str, str]:
-    return {"title": title, "form": normal_form(title), "words": index_text(title, f"{number}{KIND_LETTER}")}
+def titled(number: int, title: str) -> dict[str, Any]:
+    """What a title makes of a conversation's properties; `untitled` marks one that waits for a message to name it."""
+    return {
+        "title": title,
+        "form": normal_form(title),
+        "words": index_text(title, f"{number}{KIND_LETTER}"),
+        "untitled": None,
+        "madeByServer": None,
+    }
+
+
+def thread_titled(number: int, thread: str) -> dict[str, Any]:
+    """As `titled`, by the thread's own name, until a message gives a better one."""
+    return titled(number, thread_title(thread) or thread) | {"untitled": True, "madeByServer": True}
+
+
+def message_titled(number: int, title: str) -> dict[str, Any]:
+    """As `titled`, by the thread's first message."""
+    return titled(number, title) | {"madeByServer": True}
+
+
+TITLE_THREADS = "UNWIND $rows AS row MATCH (c:Conversation&Node {id: row[0]}) SET c += row[1]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +93,7 @@ async def update_conversations(transaction: Transaction, writes: Sequence[Write]
     for write in writes:
         change: TitleChange = write.draft
         found = await transaction.run(
-            SET_TITLE, id=change.id, t=write.tenant, properties=_titled(write.number, change.title)
+            SET_TITLE, id=change.id, t=write.tenant, properties=titled(write.number, change.title)
         )
         outcomes.append({"conversation": found} if found is not None else _missing())
     return outcomes
@@ -88,6 +109,7 @@ LOCK_CONVERSATION = """
 MATCH (c:Conversation&Node {id: $id}) WHERE c.tenant = $t SET c.lockedAt = $now
 WITH c RETURN [(c)<-[:BELONGS_TO]-(m:Memory) | m.id]
 """
+HAS_EVENTS = "MATCH (c:Conversation&Node {id: $id}) RETURN EXISTS { (c)<-[:IN_THREAD]-(:Event) }"
 LEAVE_MEMORIES = """
 MATCH (c:Conversation&Node {id: $id})<-[:BELONGS_TO]-(m:Memory) SET m.lockedAt = $now
 WITH m WHERE m.conversationId = $id SET m.conversationId = null
@@ -96,13 +118,19 @@ DELETE_CONVERSATION = "MATCH (c:Conversation&Node {id: $id}) DETACH DELETE c"
 
 
 async def delete_conversations(transaction: Transaction, writes: Sequence[Write]) -> list[Outcome]:
-    """Deletes conversations (drafts: ConversationDeletion); outcome: `deletedId` and `deletedMemories`, a number."""
+    """Deletes conversations (drafts: ConversationDeletion); outcome: `deletedId` and `deletedMemories`, a number.
+
+    One that has events stays: they are kept whatever happens.
+    """
     outcomes: list[Outcome] = []
     for write in writes:
         deletion: ConversationDeletion = write.draft
         members = await transaction.run(LOCK_CONVERSATION, id=deletion.id, t=write.tenant, now=write.now)
         if members is None:
             outcomes.append(_missing())
+            continue
+        if await transaction.run(HAS_EVENTS, id=deletion.id):
+            outcomes.append(Refusals([Conflict("this conversation has events, which are kept", ("id",))]))
             continue
         gone = 0
         if deletion.delete_memories:

@@ -1,14 +1,18 @@
 """Filters as Cypher: predicates from a closed vocabulary, values as parameters."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from reverie.domain.beliefs import BeliefFilter, EpistemicStatus, HalfLives
 from reverie.domain.clock import to_ms
+from reverie.domain.episodes import EpisodeFilter
+from reverie.domain.events import EventFilter
 from reverie.domain.facts import FactFilter
 from reverie.domain.memories import MemoryFilter
 from reverie.domain.names import normal_form
+from reverie.graph.records import STEP
 
 _OWN = "{x}.tenant = $t"
 _LIVING = "{x}.expiresAt > $now"
@@ -47,7 +51,7 @@ class Where:
     start: str | None = None
 
     def values(self) -> Mapping[str, Any]:
-        return dict(self.parameters)
+        return {name: dict(value) if name == "half_lives" else value for name, value in self.parameters}
 
 
 NOTHING = Where()
@@ -80,24 +84,107 @@ _STARTS: dict[str, str] = {
 }
 
 
+_EVENT: dict[str, str] = {
+    "thread_id": "x.threadId = $f_thread_id",
+    "user_id": "x.userId = $f_user_id",
+    "agent_id": "x.agentId = $f_agent_id",
+    "event_types": "x.eventType IN $f_event_types",
+    "occurred_after": "x.occurredAt >= $f_occurred_after",
+    "occurred_before": "x.occurredAt < $f_occurred_before",
+}
+_EVENT_STARTS: dict[str, str] = {
+    "thread_id": "MATCH (x:Event {tenant: $t, threadId: $f_thread_id})",
+    "user_id": "MATCH (x:Event {tenant: $t, userId: $f_user_id})",
+}
+_EPISODE: dict[str, str] = {
+    "thread_id": "x.threadId = $f_thread_id",
+    "user_id": "x.userId = $f_user_id",
+    "agent_id": "x.agentId = $f_agent_id",
+    "consolidation_statuses": "x.consolidationStatus IN $f_consolidation_statuses",
+    "outcomes": "x.outcome IN $f_outcomes",
+}
+_EPISODE_STARTS: dict[str, str] = {
+    "thread_id": "MATCH (x:Episode {tenant: $t, threadId: $f_thread_id})",
+    "user_id": "MATCH (x:Episode {tenant: $t, userId: $f_user_id})",
+}
+
+
 def memory_where(wanted: MemoryFilter | None) -> Where:
     """The predicates of a memory filter, over x."""
+    return _where(wanted, {**_COLUMNS, **_EDGES}, _STARTS)
+
+
+def event_where(wanted: EventFilter | None) -> Where:
+    """The predicates of an event filter, over x."""
+    return _where(wanted, _EVENT, _EVENT_STARTS)
+
+
+def episode_where(wanted: EpisodeFilter | None) -> Where:
+    """The predicates of an episode filter, over x."""
+    return _where(wanted, _EPISODE, _EPISODE_STARTS)
+
+
+def _where(wanted: object, texts: Mapping[str, str], starts: Mapping[str, str]) -> Where:
+    """The predicates of a filter's fields, by their names; parameters have the names with `f_` before them."""
     if wanted is None:
         return NOTHING
-    asked = {name: _plain(getattr(wanted, name)) for name in (*_COLUMNS, *_EDGES)}
+    asked = {name: _plain(getattr(wanted, name)) for name in texts}
     asked = {name: value for name, value in asked.items() if value is not None}
-    start = next((name for name in _STARTS if name in asked), None)
-    texts = {**_COLUMNS, **_EDGES}
+    start = next((name for name in starts if name in asked), None)
     return Where(
         tuple(texts[name] for name in asked),
         tuple((f"f_{name}", value) for name, value in asked.items()),
-        None if start is None else _STARTS[start],
+        None if start is None else starts[start],
     )
 
 
 def index_can_decide(wanted: MemoryFilter) -> bool:
     """Whether the vector index decides this filter alone."""
     return wanted.topic_ids is None and wanted.entity_ids is None
+
+
+_BELIEF_COLUMNS: dict[str, str] = {
+    "subject_id": "x.subjectId = $f_subject_id",
+    "keys": "x.key IN $f_keys",
+    "domains": "x.domain IN $f_domains",
+    "belief_types": "x.beliefType IN $f_belief_types",
+    "epistemic_statuses": "x.epistemicStatus IN $f_epistemic_statuses",
+    "as_of": "x.validFrom <= $f_as_of AND x.validTo > $f_as_of",
+}
+
+
+def confidence(base: str, reinforced_at: str, at: str) -> str:
+    """Cypher for how sure a belief x is at an instant within its time: `domain.beliefs.faded`, with the half-lives in `$half_lives`."""
+    age = f"CASE WHEN {at} > {reinforced_at} THEN {at} - {reinforced_at} ELSE 0 END"
+    return (
+        f"CASE WHEN $half_lives[x.beliefType] IS NULL THEN {base} "
+        f"ELSE {base} * 2.0 ^ (-1.0 * ({age}) / ($half_lives[x.beliefType] * 86400000)) END"
+    )
+
+
+def belief_where(wanted: BeliefFilter | None, half_lives: HalfLives) -> Where:
+    """The predicates of a belief filter, over x; ACTIVE versions alone unless it asks for others or for an instant.
+
+    `$at` is the instant of which confidence is told where the filter names none.
+    """
+    wanted = wanted or BeliefFilter()
+    if wanted.epistemic_statuses is None and wanted.as_of is None:
+        wanted = replace(wanted, epistemic_statuses=(EpistemicStatus.ACTIVE,))
+    asked = {name: _plain(getattr(wanted, name)) for name in _BELIEF_COLUMNS}
+    asked = {name: value for name, value in asked.items() if value is not None}
+    predicates = [_BELIEF_COLUMNS[name] for name in asked]
+    parameters = [(f"f_{name}", value) for name, value in asked.items()]
+    if wanted.min_confidence is not None:
+        if wanted.as_of is None:
+            ended = "CASE WHEN x.validTo < $at THEN x.validTo ELSE $at END"
+            sure = confidence("x.base", "x.reinforcedAt", ended)
+        else:
+            sure = confidence(f"x.stepBases[{STEP}]", f"x.stepReinforced[{STEP}]", "$f_as_of")
+        predicates.append(f"{sure} >= $f_min_confidence")
+        parameters.append(("f_min_confidence", wanted.min_confidence))
+        parameters.append(("half_lives", tuple((kind.value, days) for kind, days in half_lives.items())))
+    start = "MATCH (x:Belief {tenant: $t, subjectId: $f_subject_id})" if wanted.subject_id is not None else None
+    return Where(tuple(predicates), tuple(parameters), start)
 
 
 def entity_where(type_: str | None) -> Where:

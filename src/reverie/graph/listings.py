@@ -1,26 +1,68 @@
 """The tenant's lists, one per label: keyset pages read from the index that keeps their order."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from reverie.domain.beliefs import BeliefFilter, HalfLives
+from reverie.domain.episodes import EpisodeFilter
+from reverie.domain.events import EventFilter
 from reverie.domain.facts import FactFilter
 from reverie.domain.memories import MemoryFilter, MemoryOrder
 from reverie.domain.names import part_form
-from reverie.domain.pages import Page, PageArgs, span
+from reverie.domain.pages import Page, PageArgs, Span, span
 from reverie.domain.topics import NameOrder, NameOrderField
-from reverie.graph.filters import NOTHING, SOME_EXPIRED, Where, entity_where, fact_where, memory_where, visible
-from reverie.graph.records import COMMUNITY, CONVERSATION, ENTITY, FACT, MEMORY, TOPIC, Label, whole
-from reverie.graph.relations import BY_NAME, NEWEST, Order, SortKey, bounds, memory_order, order_by, page_of
+from reverie.graph.filters import (
+    NOTHING,
+    SOME_EXPIRED,
+    Where,
+    belief_where,
+    entity_where,
+    episode_where,
+    event_where,
+    fact_where,
+    memory_where,
+    visible,
+)
+from reverie.graph.records import (
+    BELIEF,
+    BELIEF_THEN,
+    COMMUNITY,
+    CONVERSATION,
+    ENTITY,
+    EPISODE,
+    EVENT,
+    FACT,
+    MEMORY,
+    TOPIC,
+    Label,
+    whole,
+)
+from reverie.graph.relations import (
+    BY_NAME,
+    LATEST_BEGUN,
+    LATEST_SPOKEN,
+    LATEST_VALID,
+    NEWEST,
+    Order,
+    SortKey,
+    bounds,
+    memory_order,
+    order_by,
+    page_of,
+)
 from reverie.graph.store import Graph
 
 LOWEST: dict[str, str] = {
     "createdAt": "-9007199254740991",
     "updatedAt": "-9007199254740991",
     "happenedAt": "-9007199254740991",
+    "occurredAt": "-9007199254740991",
+    "startedAt": "-9007199254740991",
     "importance": "0.0",
     "form": "''",
+    "validFrom": "-9007199254740991",
 }
 """Below every value of the property: a range that lets the index serve the order."""
 BY_COUNT_ALIAS = "memories"
@@ -31,9 +73,16 @@ _COUNTED_BY: dict[str, str] = {
     "Entity": "form",
     "Fact": "createdAt",
     "Community": "form",
+    "Event": "occurredAt",
+    "Episode": "startedAt",
+    "Belief": "validFrom",
 }
 """The column in whose index the members of a label are counted."""
 _FROM_MEMORIES = {"Topic": "HAS_TOPIC", "Entity": "MENTIONS", "Conversation": "BELONGS_TO"}
+
+
+_LATEST_VALID = replace(LATEST_VALID, kept=("$at",))
+"""Its cursors keep the instant of the first page, as of which confidence is told on all."""
 
 
 def _counted(label: Label) -> str:
@@ -88,6 +137,20 @@ def entities(type_: str | None, name_starts_with: str | None, order: NameOrder |
 def communities(algorithm: str | None) -> Listing:
     where = NOTHING if algorithm is None else Where(("x.algorithm = $f_algorithm",), (("f_algorithm", algorithm),))
     return Listing(COMMUNITY, BY_NAME, where)
+
+
+def beliefs(wanted: BeliefFilter | None, half_lives: HalfLives) -> Listing:
+    """Versions, those that began last first; with an instant asked for, as sure as they were then."""
+    label = BELIEF if wanted is None or wanted.as_of is None else BELIEF_THEN
+    return Listing(label, _LATEST_VALID, belief_where(wanted, half_lives))
+
+
+def events(wanted: EventFilter | None) -> Listing:
+    return Listing(EVENT, LATEST_SPOKEN, event_where(wanted))
+
+
+def episodes(wanted: EpisodeFilter | None) -> Listing:
+    return Listing(EPISODE, LATEST_BEGUN, episode_where(wanted))
 
 
 def named_order(order: NameOrder | None) -> Order:
@@ -163,13 +226,13 @@ def _source(listing: Listing, *, after: bool, before: bool) -> str:
 @lru_cache(maxsize=4096)
 def list_statement(listing: Listing, after: bool, before: bool, backward: bool) -> str:
     """One page of a list: [[row, key], …]."""
-    keys = listing.order.keys
+    keys, kept = listing.order.keys, listing.order.kept
     leading = "x.tenant DESC, " if keys[0].descending != backward else "x.tenant, "
     by_index = listing.where.start is None and keys[0].expression != BY_COUNT_ALIAS
     return (
         f"{_source(listing, after=after, before=before)} "
         f"WITH * ORDER BY {leading if by_index else ''}{order_by(keys, backward=backward)} LIMIT $limit "
-        f"RETURN collect([{listing.label.row('x')}, [{', '.join(key.expression for key in keys)}]])"
+        f"RETURN collect([{listing.label.row('x')}, [{', '.join([*(key.expression for key in keys), *kept])}]])"
     )
 
 
@@ -189,6 +252,7 @@ async def page(graph: Graph, tenant: str, listing: Listing, args: PageArgs, *, n
         list_statement(shape, wanted.after is not None, wanted.before is not None, wanted.backward),
         t=tenant,
         now=now,
+        at=_instant(wanted, now),
         lowest="",
         limit=wanted.limit + 1,
         after=wanted.after,
@@ -198,7 +262,14 @@ async def page(graph: Graph, tenant: str, listing: Listing, args: PageArgs, *, n
     return page_of(tenant, listing.scope, wanted, list(found), lambda row: listing.label.value(row[0]))
 
 
+def _instant(wanted: Span, now: int) -> int:
+    """The instant that the cursor of an earlier page kept, now on the first."""
+    key = wanted.after or wanted.before or ()
+    return int(key[2]) if len(key) > len(_LATEST_VALID.keys) else now
+
+
 async def size(graph: Graph, tenant: str, listing: Listing, *, now: int) -> int:
     """How many members a list has. One statement."""
     shape = Listing(listing.label, listing.order, Where(listing.where.predicates, (), listing.where.start))
-    return int(await graph.read(size_statement(shape), t=tenant, now=now, lowest="", **listing.where.values()))
+    values = listing.where.values()
+    return int(await graph.read(size_statement(shape), t=tenant, now=now, at=now, lowest="", **values))

@@ -5,16 +5,20 @@ A row that lacks what it must have is such a torn one, and the statement is run 
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import orjson
 
+from reverie.domain.beliefs import Belief, BeliefChangeKind, BeliefType, EpistemicStatus
+from reverie.domain.changes import BeliefChange
 from reverie.domain.clock import from_ms, from_ms_or_none
 from reverie.domain.communities import Community, CommunityAlgorithm
 from reverie.domain.conversations import Conversation
 from reverie.domain.entities import Entity, EntityType
+from reverie.domain.episodes import ConsolidationStatus, Episode, EpisodeOutcome
+from reverie.domain.events import Event, EventType
 from reverie.domain.facts import Fact
 from reverie.domain.memories import EnrichmentStatus, Memory, MemoryType
 from reverie.domain.topics import Topic
@@ -49,10 +53,13 @@ class Label:
     columns: tuple[str, ...]
     made: Callable[[Row], Any]
     optional: frozenset[str] = frozenset()
+    computed: tuple[tuple[str, str], ...] = ()
+    """Columns that a list works out, with their Cypher over x."""
 
     def row(self, alias: str) -> str:
         """The Cypher list of this label's columns."""
-        return "[" + ", ".join(f"{alias}.{column}" for column in self.columns) + "]"
+        computed = dict(self.computed)
+        return "[" + ", ".join(computed.get(column, f"{alias}.{column}") for column in self.columns) + "]"
 
     def value(self, row: Row) -> Any:
         """The value of a row; Raced for a torn one."""
@@ -100,6 +107,77 @@ def _community(row: Row) -> Community:
     return Community(row[0], row[1], CommunityAlgorithm(row[2]), row[3])
 
 
+def _event(row: Row) -> Event:
+    return Event(
+        row[0],
+        EventType(row[1]),
+        orjson.loads(row[2]),
+        row[3],
+        row[4],
+        row[5],
+        row[6],
+        from_ms(row[7]),
+        from_ms(row[8]),
+    )
+
+
+def _episode(row: Row) -> Episode:
+    return Episode(
+        row[0],
+        row[1],
+        row[2],
+        row[3],
+        row[4],
+        tuple(row[5]),
+        None if row[6] is None else EpisodeOutcome(row[6]),
+        ConsolidationStatus(row[7]),
+        from_ms(row[8]),
+        from_ms_or_none(row[9]),
+        row[10],
+        row[11],
+    )
+
+
+def _belief(row: Row) -> Belief:
+    return Belief(
+        row[0],
+        row[1],
+        row[2],
+        row[3],
+        row[4],
+        from_ms(row[5]),
+        BeliefType(row[6]),
+        EpistemicStatus(row[7]),
+        row[8],
+        row[9],
+        from_ms(row[10]),
+        from_ms_or_none(row[11]),
+        from_ms(row[12]),
+        row[13],
+    )
+
+
+def _change(row: Row) -> BeliefChange:
+    return BeliefChange(
+        row[0],
+        row[1],
+        BeliefChangeKind(row[2]),
+        row[3],
+        row[4],
+        row[5],
+        BeliefType(row[6]),
+        EpistemicStatus(row[7]),
+        row[8],
+        row[9],
+        row[10],
+        row[11],
+        row[12],
+        row[13],
+        row[14],
+        from_ms(row[15]),
+    )
+
+
 MEMORY = Label(
     "Memory",
     (
@@ -124,8 +202,86 @@ TOPIC = Label("Topic", ("id", "name"), _topic)
 FACT = Label("Fact", ("id", "subject", "predicate", "object", "confidence", "createdAt"), _fact)
 ENTITY = Label("Entity", ("id", "name", "type", "aliases"), _entity)
 COMMUNITY = Label("Community", ("id", "name", "algorithm", "size"), _community)
+EVENT = Label(
+    "Event",
+    ("id", "eventType", "content", "text", "threadId", "userId", "agentId", "occurredAt", "recordedAt"),
+    _event,
+    frozenset({"userId", "agentId"}),
+)
+EPISODE = Label(
+    "Episode",
+    (
+        "id",
+        "threadId",
+        "userId",
+        "agentId",
+        "summary",
+        "tags",
+        "outcome",
+        "consolidationStatus",
+        "startedAt",
+        "endedAt",
+        "attempts",
+        "failure",
+    ),
+    _episode,
+    frozenset({"userId", "agentId", "summary", "outcome", "endedAt", "failure"}),
+)
+BELIEF = Label(
+    "Belief",
+    (
+        "id",
+        "subjectId",
+        "key",
+        "value",
+        "base",
+        "reinforcedAt",
+        "beliefType",
+        "epistemicStatus",
+        "domain",
+        "version",
+        "validFrom",
+        "validTo",
+        "createdAt",
+        "evidenceCount",
+    ),
+    _belief,
+)
+STEP = "[i IN range(0, size(x.stepTimes) - 1) WHERE x.stepTimes[i] <= $f_as_of | i][-1]"
+"""Which of a belief's steps had been reached at an instant."""
+BELIEF_THEN = replace(
+    BELIEF, computed=(("base", f"x.stepBases[{STEP}]"), ("reinforcedAt", f"x.stepReinforced[{STEP}]"))
+)
+"""A version as sure as it was at the instant asked for."""
+CHANGE = Label(
+    "Change",
+    (
+        "id",
+        "number",
+        "kind",
+        "subjectId",
+        "key",
+        "domain",
+        "beliefType",
+        "statusAfter",
+        "beliefId",
+        "previousId",
+        "rejectedId",
+        "confidenceBefore",
+        "confidenceAfter",
+        "reason",
+        "episodeId",
+        "changedAt",
+    ),
+    _change,
+    frozenset({"previousId", "rejectedId", "confidenceBefore", "reason", "episodeId"}),
+)
+EVIDENCE = Label("Evidence", ("id",), lambda row: row[0])
+"""On the way from a belief to its events; never returned itself."""
+SLOT = Label("Slot", ("id",), lambda row: row[0])
+"""One identity of beliefs, on the way from a version to the others; never returned itself."""
 
-LABELS = (MEMORY, CONVERSATION, TOPIC, FACT, ENTITY, COMMUNITY)
+LABELS = (MEMORY, CONVERSATION, TOPIC, FACT, ENTITY, COMMUNITY, EVENT, EPISODE, BELIEF, CHANGE)
 BY_NAME = {label.name: label for label in LABELS}
 
 

@@ -14,7 +14,22 @@ from reverie.domain.memories import MemoryOrder, MemoryOrderField, RelatedMemory
 from reverie.domain.pages import Key, Page, Span
 from reverie.domain.topics import RelatedTopic
 from reverie.graph.filters import NOTHING, SOME_EXPIRED, Where, visible_if_some
-from reverie.graph.records import COMMUNITY, CONVERSATION, ENTITY, FACT, MEMORY, TOPIC, Label, whole
+from reverie.graph.records import (
+    BELIEF,
+    CHANGE,
+    COMMUNITY,
+    CONVERSATION,
+    ENTITY,
+    EPISODE,
+    EVENT,
+    EVIDENCE,
+    FACT,
+    MEMORY,
+    SLOT,
+    TOPIC,
+    Label,
+    whole,
+)
 from reverie.graph.store import Graph, Raced
 
 Direction = Literal["out", "in", "both"]
@@ -35,6 +50,8 @@ class Order:
 
     name: str
     keys: tuple[SortKey, ...]
+    kept: tuple[str, ...] = ()
+    """What else the cursors carry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +73,8 @@ class Relation:
     order: Order
     edge: tuple[str, ...] = ()
     wrap: Any = field(default=None, compare=False)
+    pattern: str | None = None
+    """Instead of the steps' own pattern: one that no relationships make."""
 
     @property
     def target(self) -> Label:
@@ -67,10 +86,16 @@ class Relation:
 
     def match(self) -> str:
         """The pattern from n to x, everything on the way visible."""
-        text, predicates = "(n)", []
+        if self.pattern is not None:
+            return f"{self.pattern} WHERE {visible_if_some(self.target.name, 'x')}"
+        text, predicates, former = "(n)", [], ""
         for place, step in enumerate(self.steps):
             last = place == len(self.steps) - 1
             alias = "x" if last else f"v{place}"
+            if step.relationship == former:
+                # within one pattern no relationship is walked twice, so that the way back would leave out n itself
+                text += f" MATCH (v{place - 1})"
+            former = step.relationship
             text += (
                 _ARROWS[step.direction].format(f"{'r' if last else ''}:{step.relationship}")
                 + f"({alias}:{step.to.name})"
@@ -92,12 +117,19 @@ class Relation:
     @property
     def many_ways(self) -> bool:
         """Whether the same target can be reached twice."""
-        return len(self.steps) > 1
+        return len(self.steps) > 1 or self.pattern is not None
 
 
 BY_ID = Order("id", (SortKey("x.id"),))
 BY_NAME = Order("name", (SortKey("x.form"), SortKey("x.id")))
 NEWEST = Order("newest", (SortKey("x.createdAt", True), SortKey("x.id", True)))
+SPOKEN = Order("spoken", (SortKey("x.occurredAt"), SortKey("x.id")))
+LATEST_SPOKEN = Order("newest", (SortKey("x.occurredAt", True), SortKey("x.id", True)))
+BEGUN = Order("begun", (SortKey("x.startedAt"), SortKey("x.id")))
+LATEST_BEGUN = Order("newest", (SortKey("x.startedAt", True), SortKey("x.id", True)))
+LATEST_VALID = Order("valid", (SortKey("x.validFrom", True), SortKey("x.id", True)))
+LATEST_VERSION = Order("version", (SortKey("x.validFrom", True), SortKey("x.version", True)))
+LOGGED = Order("logged", (SortKey("x.number"), SortKey("x.id")))
 STRONGEST = Order("strongest", (SortKey("r.weight", True), SortKey("r.id", True)))
 _RELATED = ("r.relation", "r.weight", "startNode(r) = n")
 
@@ -116,6 +148,8 @@ RELATIONS = (
     ),
     Relation(CONVERSATION, "memories", (Step("BELONGS_TO", "in", MEMORY),), NEWEST),
     Relation(CONVERSATION, "topics", (Step("BELONGS_TO", "in", MEMORY), Step("HAS_TOPIC", "out", TOPIC)), BY_NAME),
+    Relation(CONVERSATION, "events", (Step("IN_THREAD", "in", EVENT),), SPOKEN),
+    Relation(CONVERSATION, "episodes", (Step("IN_THREAD", "in", EPISODE),), BEGUN),
     Relation(TOPIC, "community", (Step("BELONGS_TO", "out", COMMUNITY),), BY_ID),
     Relation(TOPIC, "memories", (Step("HAS_TOPIC", "in", MEMORY),), NEWEST),
     Relation(
@@ -140,7 +174,35 @@ RELATIONS = (
         _RELATED,
         lambda entity, edge: RelatedEntity(entity, *edge),
     ),
+    Relation(
+        ENTITY,
+        "beliefs",
+        (Step("NAMES", "in", BELIEF),),
+        LATEST_VALID,
+        pattern="MATCH (n)<-[:NAMES]-(v0:Name) MATCH (x:Belief {tenant: n.tenant, subjectForm: v0.form})",
+    ),
     Relation(COMMUNITY, "topics", (Step("BELONGS_TO", "in", TOPIC),), BY_NAME),
+    Relation(EVENT, "episode", (Step("PART_OF", "out", EPISODE),), BY_ID),
+    Relation(EVENT, "conversation", (Step("IN_THREAD", "out", CONVERSATION),), BY_ID),
+    Relation(EPISODE, "conversation", (Step("IN_THREAD", "out", CONVERSATION),), BY_ID),
+    Relation(EPISODE, "events", (Step("PART_OF", "in", EVENT),), SPOKEN),
+    Relation(
+        EPISODE,
+        "beliefs",
+        (Step("PART_OF", "in", EVENT), Step("QUOTES", "in", EVIDENCE), Step("SUPPORTS", "out", BELIEF)),
+        LATEST_VALID,
+    ),
+    Relation(BELIEF, "supersedes", (Step("SUPERSEDES", "out", BELIEF),), BY_ID),
+    Relation(BELIEF, "supersededBy", (Step("SUPERSEDED_BY", "out", BELIEF),), BY_ID),
+    Relation(BELIEF, "history", (Step("VERSION_OF", "out", SLOT), Step("VERSION_OF", "in", BELIEF)), LATEST_VERSION),
+    Relation(BELIEF, "audit", (Step("VERSION_OF", "out", SLOT), Step("CHANGE_OF", "in", CHANGE)), LOGGED),
+    Relation(BELIEF, "evidence", (Step("SUPPORTS", "in", EVIDENCE), Step("QUOTES", "out", EVENT)), SPOKEN),
+    Relation(
+        BELIEF,
+        "episodes",
+        (Step("SUPPORTS", "in", EVIDENCE), Step("QUOTES", "out", EVENT), Step("PART_OF", "out", EPISODE)),
+        BEGUN,
+    ),
     Relation(COMMUNITY, "memories", (Step("BELONGS_TO", "in", TOPIC), Step("HAS_TOPIC", "in", MEMORY)), NEWEST),
 )
 TABLE = {(relation.owner.name, relation.name): relation for relation in RELATIONS}
@@ -244,6 +306,7 @@ async def pages(
         statement,
         t=tenant,
         now=now,
+        at=now,
         ids=list(ids),
         limit=span.limit + 1,
         after=span.after,
@@ -288,7 +351,7 @@ async def counts(
 ) -> list[int]:
     """How many members a relation has for each parent. One statement."""
     found = await graph.read(
-        count_statement(relation, where.predicates), t=tenant, now=now, ids=list(ids), **where.values()
+        count_statement(relation, where.predicates), t=tenant, now=now, at=now, ids=list(ids), **where.values()
     )
     by_place = dict(found)
     return [by_place.get(place, 0) for place in range(len(ids))]

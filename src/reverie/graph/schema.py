@@ -13,7 +13,7 @@ from reverie.graph.store import Graph, Transaction
 
 log = logging.getLogger("reverie.graph")
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _TRIES = 10
 _NAME_TAKEN = "Neo.ClientError.Schema.IndexWithNameAlreadyExists"
 _BEING_MADE = {_NAME_TAKEN, "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"}
@@ -40,6 +40,17 @@ _CONSTRAINTS = (
     "CREATE CONSTRAINT tenant_name IF NOT EXISTS FOR (n:Tenant) REQUIRE n.name IS UNIQUE",
     "CREATE CONSTRAINT tenant_number IF NOT EXISTS FOR (n:Tenant) REQUIRE n.number IS UNIQUE",
     "CREATE CONSTRAINT receipt_key IF NOT EXISTS FOR (n:Receipt) REQUIRE (n.tenant, n.field, n.key) IS UNIQUE",
+    "CREATE CONSTRAINT event_client_id IF NOT EXISTS FOR (n:Event) REQUIRE (n.tenant, n.clientEventId) IS UNIQUE",
+    "CREATE CONSTRAINT slot_identity IF NOT EXISTS FOR (n:Slot) REQUIRE (n.tenant, n.subjectId, n.key) IS UNIQUE",
+    "CREATE CONSTRAINT belief_active IF NOT EXISTS FOR (n:Belief) REQUIRE n.activeSlot IS UNIQUE",
+    "CREATE CONSTRAINT evidence_id IF NOT EXISTS FOR (n:Evidence) REQUIRE n.id IS UNIQUE",
+    "CREATE CONSTRAINT slot_id IF NOT EXISTS FOR (n:Slot) REQUIRE n.id IS UNIQUE",
+    "CREATE CONSTRAINT evidence_mark IF NOT EXISTS FOR (n:Evidence) REQUIRE n.mark IS UNIQUE",
+    "CREATE CONSTRAINT change_number IF NOT EXISTS FOR (n:Change) REQUIRE (n.tenant, n.number) IS UNIQUE",
+    "CREATE CONSTRAINT counter_tenant IF NOT EXISTS FOR (n:Counter) REQUIRE n.tenant IS UNIQUE",
+    "CREATE CONSTRAINT subject_lease IF NOT EXISTS FOR (n:Lease) REQUIRE (n.tenant, n.subject) IS UNIQUE",
+    "CREATE CONSTRAINT worker_id IF NOT EXISTS FOR (n:Worker) REQUIRE n.id IS UNIQUE",
+    "CREATE CONSTRAINT dream_id IF NOT EXISTS FOR (n:Dream) REQUIRE n.id IS UNIQUE",
     "CREATE CONSTRAINT conversation_thread IF NOT EXISTS FOR (n:Conversation) REQUIRE (n.tenant, n.threadId) IS UNIQUE",
 )
 _ORDERS = {
@@ -49,6 +60,9 @@ _ORDERS = {
     "Entity": ("form", "createdAt", "updatedAt"),
     "Fact": ("createdAt",),
     "Community": ("form",),
+    "Event": ("occurredAt",),
+    "Episode": ("startedAt",),
+    "Belief": ("validFrom",),
 }
 _INDEXES = (
     *(
@@ -60,6 +74,19 @@ _INDEXES = (
     "CREATE INDEX memory_subject IF NOT EXISTS FOR (n:Memory) ON (n.tenant, n.subjectId)",
     "CREATE INDEX fact_subject IF NOT EXISTS FOR (n:Fact) ON (n.tenant, n.subjectForm)",
     "CREATE INDEX fact_object IF NOT EXISTS FOR (n:Fact) ON (n.tenant, n.objectForm)",
+    "CREATE INDEX event_thread IF NOT EXISTS FOR (n:Event) ON (n.tenant, n.threadId)",
+    "CREATE INDEX event_user IF NOT EXISTS FOR (n:Event) ON (n.tenant, n.userId)",
+    "CREATE INDEX episode_thread IF NOT EXISTS FOR (n:Episode) ON (n.tenant, n.threadId)",
+    "CREATE INDEX episode_user IF NOT EXISTS FOR (n:Episode) ON (n.tenant, n.userId)",
+    "CREATE INDEX episode_status IF NOT EXISTS FOR (n:Episode) ON (n.consolidationStatus, n.startedAt)",
+    "CREATE INDEX episode_growth IF NOT EXISTS FOR (n:Episode) ON (n.tenant, n.threadId, n.consolidationStatus)",
+    "CREATE INDEX episode_owed IF NOT EXISTS FOR (n:Episode) ON (n.tenant, n.consolidationStatus, n.startedAt)",
+    "CREATE INDEX belief_subject_form IF NOT EXISTS FOR (n:Belief) ON (n.tenant, n.subjectForm)",
+    "CREATE INDEX belief_subject IF NOT EXISTS FOR (n:Belief) ON (n.tenant, n.subjectId)",
+    "CREATE INDEX dream_begin IF NOT EXISTS FOR (n:Dream) ON (n.tenant, n.startedAt)",
+    "CREATE INDEX topic_made IF NOT EXISTS FOR (n:Topic) ON (n.madeByServer, n.id)",
+    "CREATE INDEX entity_made IF NOT EXISTS FOR (n:Entity) ON (n.madeByServer, n.id)",
+    "CREATE INDEX memory_enrichment IF NOT EXISTS FOR (n:Memory) ON (n.enrichment, n.createdAt)",
     "CREATE FULLTEXT INDEX words IF NOT EXISTS FOR (n:Memory|Conversation|Topic|Fact|Entity) ON EACH [n.words] "
     "OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace', `fulltext.eventually_consistent`: true}}",
 )
@@ -68,7 +95,7 @@ LOCK_STORE = "MERGE (s:Store {name: 'reverie'}) ON CREATE SET s.epoch = $epoch S
 RECORD_VERSION = (
     "MATCH (s:Store {name: 'reverie'}) SET s.version = $version, s.analysis = coalesce(s.analysis, $analysis)"
 )
-READ_STORE = "MATCH (s:Store {name: 'reverie'}) RETURN [s.version, s.embedder, s.dimensions, s.analysis]"
+READ_STORE = "MATCH (s:Store {name: 'reverie'}) RETURN [s.version, s.embedder, s.dimensions, s.analysis, s.epoch]"
 READ_EMBEDDER = "MATCH (s:Store {name: 'reverie'}) RETURN s.embedder"
 RECORD_EMBEDDER = "MATCH (s:Store {name: 'reverie'}) SET s.embedder = $embedder, s.dimensions = $dimensions"
 AWAIT_INDEXES = "CALL db.awaitIndexes(600)"
@@ -95,12 +122,13 @@ def no_index(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoreRecord:
-    """What the store says of itself; embedder is None while none was ever chosen."""
+    """What the store says of itself; embedder is None while none was ever chosen. Restoring a backup changes the epoch."""
 
     version: int
     embedder: str | None
     dimensions: int | None
     analysis: int | None
+    epoch: str
 
 
 async def set_up(graph: Graph, *, analysis: int) -> StoreRecord:

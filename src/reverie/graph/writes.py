@@ -19,6 +19,9 @@ class Write:
     now: int
     key: str | None = None
     weight: int = 1
+    logged: bool = False
+    """Whether it takes numbers of the change log, whose lock is held to the commit: such writes come last. They write
+    no words that a caller may search for as soon as they are acknowledged."""
     digest: str = ""
 
 

@@ -22,15 +22,16 @@ async def write(
     key: str | None,
     *,
     weight: int = 1,
+    logged: bool = False,
     asked: Any = None,
 ) -> Done:
     """Has a checked draft written once; what was made, as ids by payload field.
 
     `asked` is what of the draft came from the caller, where the rest was made for it: a second use of the key must ask
-    the same. Raises Refusals when it can't be, Unavailable when Neo4j doesn't answer.
+    the same. `logged` is as in `Write`. Raises Refusals when it can't be, Unavailable when Neo4j doesn't answer.
     """
     number = await resources.tenant_number(tenant)
-    wanted = Write(tenant, number, field, draft, now_ms(), key, weight)
+    wanted = Write(tenant, number, field, draft, now_ms(), key, weight, logged)
     return await resources.commits.write(writer, wanted, asked=draft if asked is None else asked)
 
 

@@ -1,50 +1,97 @@
 """GraphQL over HTTP: Strawberry's ASGI parts with our context, errors and JSON."""
 
+import asyncio
 import re
-from typing import Any
+from collections.abc import AsyncIterator
+from typing import cast
 
 import orjson
-from cross_web import HTTPException
+from cross_web import AsyncHTTPRequestAdapter, HTTPException
 from graphql import GraphQLError
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 from strawberry.asgi import GraphQL
-from strawberry.http import GraphQLHTTPResponse
-from strawberry.types import ExecutionResult
-from strawberry.types.execution import PreExecutionError
+from strawberry.exceptions import ConnectionRejectionError
+from strawberry.http import GraphQLHTTPResponse, GraphQLRequestData
+from strawberry.http.streaming import SSETransport
+from strawberry.http.websocket_origin import is_same_origin
+from strawberry.schema.base import BaseSchema
+from strawberry.subscriptions import GRAPHQL_SSE_PROTOCOL, GRAPHQL_TRANSPORT_WS_PROTOCOL
+from strawberry.types import ExecutionResult, SubscriptionExecutionResult
+from strawberry.types.graphql import OperationType
+from strawberry.types.unset import UNSET, UnsetType
 
-from reverie.api.context import Context
-from reverie.api.errors import formatted
+from reverie.api.context import Context, EventLoaders
 from reverie.api.schema import schema
 from reverie.domain.ids import new_id
 from reverie.errors import BadInput, ReverieError, Unauthenticated
 from reverie.web.assets import redirect_to_page, wants_page
 from reverie.web.auth import Callers
+from reverie.web.bodies import NOT_EXECUTED, answer, as_bad_input, check_texts, guarded, refused
+from reverie.web.websocket import Socket, SocketAdapter, TransportWsHandler
 
 _PLAIN = re.compile(r"[\w.:-]{1,100}", re.ASCII)
 _SHOWN = 20
 """Characters of a body that isn't JSON, shown from where it isn't."""
 
 
-class GraphQLApp(GraphQL[Context, None]):
-    """The one endpoint of the API."""
+class GraphQLApp(GraphQL[Context | Socket, None]):
+    """The one endpoint of the API: JSON by POST and GET, streams of server-sent events, and WebSockets."""
 
-    def __init__(self, callers: Callers) -> None:
-        super().__init__(schema, graphql_ide=None, allow_queries_via_get=True, subscription_protocols=[])
+    websocket_adapter_class = SocketAdapter
+    graphql_transport_ws_handler_class = TransportWsHandler
+
+    def __init__(self, callers: Callers, executed: BaseSchema = schema) -> None:
+        super().__init__(
+            executed,
+            graphql_ide=None,
+            allow_queries_via_get=True,
+            subscription_protocols=[GRAPHQL_TRANSPORT_WS_PROTOCOL, GRAPHQL_SSE_PROTOCOL],
+        )
         self._callers = callers
+        self._event_loaders = EventLoaders()
+        self._streams: set[asyncio.Timeout] = set()
+        self._ending = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self.run(WebSocket(scope, receive, send))
+            return
         request = Request(scope, receive)
         request_id = _request_id(request.headers.get("x-request-id"))
         request.state.request_id = request_id
         response = redirect_to_page() if wants_page(request) else await self._answered(request, request_id)
         response.headers["x-request-id"] = request_id
-        await response(scope, receive, send)
+        if isinstance(response, StreamingResponse):
+            await self._stream(response, scope, receive, send)
+        else:
+            await response(scope, receive, send)
+
+    def end_streams(self) -> None:
+        """Ends the streams of events that are open, as a lost connection would, so that clients come back."""
+        self._ending = True
+        for stream in self._streams:
+            stream.reschedule(asyncio.get_running_loop().time())
+
+    async def _stream(self, response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            async with asyncio.timeout(0 if self._ending else None) as stream:
+                self._streams.add(stream)
+                try:
+                    await response(scope, receive, send)
+                finally:
+                    self._streams.discard(stream)
+        except TimeoutError:
+            if not stream.expired():
+                raise
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _answered(self, request: Request, request_id: str) -> Response:
         try:
+            if _wants_stream(request) and _is_foreign(request):
+                return _failed(GraphQLError("pages of other sites are not served"), 403, request_id, "FORBIDDEN")
             return await self.run(request)
         except Unauthenticated as error:
             response = _failed(error, 401, request_id, "UNAUTHENTICATED")
@@ -57,9 +104,59 @@ class GraphQLApp(GraphQL[Context, None]):
         except Exception as error:
             return _failed(error, 500, request_id, "INTERNAL")
 
-    async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Context:
+    async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Context | Socket:
+        state = request.app.state
+        if isinstance(request, WebSocket):
+            return Socket(state.resources, state.follower, self._event_loaders, request.headers.get("authorization"))
         tenant = self._callers.tenant(request.headers.get("authorization"))
-        return Context(request.app.state.resources, tenant, request.state.request_id)
+        return Context(state.resources, tenant, request.state.request_id, state.follower, self._event_loaders)
+
+    async def on_ws_connect(self, context: Context | Socket) -> UnsetType:
+        if isinstance(context, Socket):
+            try:
+                context.tenant = self._callers.tenant(context.credentials)
+            except Unauthenticated as error:
+                raise ConnectionRejectionError from error
+        no_payload: UnsetType = UNSET
+        return no_payload
+
+    async def execute_single(
+        self,
+        request: Request,
+        request_adapter: AsyncHTTPRequestAdapter,
+        sub_response: Response,
+        context: Context | Socket,
+        root_value: None,
+        request_data: GraphQLRequestData,
+    ) -> ExecutionResult:
+        """One answer to one operation, which can't be a subscription."""
+        allowed = OperationType.from_http(request_adapter.method) - {OperationType.SUBSCRIPTION}
+        try:
+            return await self.schema.execute(
+                request_data.query,
+                variable_values=request_data.variables,
+                context_value=context,
+                operation_name=request_data.operation_name,
+                allowed_operation_types=allowed,
+                operation_extensions=request_data.extensions,
+            )
+        except NOT_EXECUTED as error:
+            raise as_bad_input(error, request_adapter.method) from error
+
+    async def execute_operation(
+        self,
+        request: Request,
+        request_adapter: AsyncHTTPRequestAdapter,
+        request_data: GraphQLRequestData | list[GraphQLRequestData],
+        context: Context | Socket,
+        root_value: None,
+        sub_response: Response,
+    ) -> ExecutionResult | list[ExecutionResult] | SubscriptionExecutionResult:
+        """As Strawberry does it, but for what a stream raises before it begins."""
+        result = await super().execute_operation(
+            request, request_adapter, request_data, context, root_value, sub_response
+        )
+        return cast("SubscriptionExecutionResult", guarded(result)) if isinstance(result, AsyncIterator) else result
 
     def should_render_graphql_ide(self, request: object) -> bool:
         """Never: GraphiQL has a page of its own."""
@@ -72,9 +169,7 @@ class GraphQLApp(GraphQL[Context, None]):
             at = f"line {error.lineno}, column {error.colno}"
             shown = error.doc[error.pos : error.pos + _SHOWN]
             raise BadInput(f"the request is not JSON: {error.msg}, at {at}: {shown!r}") from error
-        unfit = _unfit(decoded)
-        if unfit is not None:
-            raise BadInput(f"{'.'.join(map(str, unfit))}: holds a NUL, which no text may", unfit)
+        check_texts(decoded)
         # a body, that is; what comes as a parameter in the URL is a part of one
         if isinstance(data, bytes):
             if not isinstance(decoded, dict):
@@ -92,6 +187,20 @@ class GraphQLApp(GraphQL[Context, None]):
         return answer(result, request.state.request_id)
 
 
+def _wants_stream(request: Request) -> bool:
+    return SSETransport().accepts(request.headers.get("accept", ""))
+
+
+def _is_foreign(request: Request) -> bool:
+    """Whether a browser says that a page of another site asks."""
+    origin = request.headers.get("origin")
+    return (
+        origin is not None
+        and request.headers.get("sec-fetch-site") != "same-origin"
+        and not is_same_origin(origin, request.headers.get("host"))
+    )
+
+
 def _request_id(given: str | None) -> str:
     """The caller's own id of a request where it is a plain one, a new one otherwise."""
     return given if given is not None and _PLAIN.fullmatch(given) else new_id()
@@ -99,33 +208,5 @@ def _request_id(given: str | None) -> str:
 
 def _failed(error: Exception, status: int, request_id: str, stage: str) -> Response:
     """The answer to a request that was never executed."""
-    located = error if isinstance(error, GraphQLError) else GraphQLError(str(error), original_error=error)
-    body = {"errors": [formatted(located, request_id, stage)]}
+    body = {"errors": refused(error, request_id, stage)}
     return Response(orjson.dumps(body), status, media_type="application/json")
-
-
-def answer(result: ExecutionResult | PreExecutionError, request_id: str) -> GraphQLHTTPResponse:
-    """The body of an answer, its errors with code and request id."""
-    body: dict[str, Any] = {"data": result.data}
-    if result.errors:
-        stage = "GRAPHQL_VALIDATION_FAILED" if isinstance(result, PreExecutionError) else "BAD_INPUT"
-        body["errors"] = [formatted(error, request_id, stage) for error in result.errors]
-    if result.extensions:
-        body["extensions"] = result.extensions
-    return body  # type: ignore[return-value]  # errors carry extensions, which Strawberry's type leaves out
-
-
-def _unfit(decoded: object) -> tuple[str | int, ...] | None:
-    """Where in a decoded body a NUL is, which Bolt, Redis and models can't carry; None where there is none."""
-    waiting: list[tuple[object, tuple[str | int, ...]]] = [(decoded, ())]
-    while waiting:
-        value, path = waiting.pop()
-        if isinstance(value, str):
-            if "\0" in value:
-                return path
-        elif isinstance(value, dict):
-            waiting.extend((name, path) for name in value)
-            waiting.extend((member, (*path, name)) for name, member in value.items())
-        elif isinstance(value, list):
-            waiting.extend((member, (*path, index)) for index, member in enumerate(value))
-    return None

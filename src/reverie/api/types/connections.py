@@ -6,16 +6,26 @@ import strawberry
 from strawberry import UNSET
 
 from reverie.api.context import Info
-from reverie.api.reads import Connected, related_entities_page, related_memories_page, related_one, related_page
-from reverie.api.types.filters import MemoryFilter, MemoryOrder
+from reverie.api.reads import (
+    Connected,
+    related_beliefs_page,
+    related_entities_page,
+    related_memories_page,
+    related_one,
+    related_page,
+)
+from reverie.api.types.filters import BeliefFilter, MemoryFilter, MemoryOrder
 from reverie.api.types.given import given_or_none
 from reverie.domain.entities import EntityType
 from reverie.domain.pages import PageArgs
 
 if TYPE_CHECKING:
+    from reverie.api.types.beliefs import Belief, BeliefChange
     from reverie.api.types.communities import Community
     from reverie.api.types.conversations import Conversation
     from reverie.api.types.entities import Entity, RelatedEntityConnection
+    from reverie.api.types.episodes import Episode
+    from reverie.api.types.events import Event
     from reverie.api.types.facts import Fact
     from reverie.api.types.memories import Memory, RelatedMemoryConnection
     from reverie.api.types.topics import RelatedTopicConnection, Topic
@@ -27,6 +37,9 @@ After = Annotated[str | None, strawberry.argument(description="A cursor: only wh
 Last = Annotated[int | None, strawberry.argument(description="How many from the end, instead of first.")]
 Before = Annotated[str | None, strawberry.argument(description="A cursor: only what comes before it.")]
 Filter = Annotated[MemoryFilter | None, strawberry.argument(description="Only memories for which all of this holds.")]
+WantedBeliefs = Annotated[
+    BeliefFilter | None, strawberry.argument(description="Only versions for which all of this holds.")
+]
 TypeOfEntity = Annotated[EntityType | None, strawberry.argument(description="Only entities of this type.")]
 Ordering = Annotated[MemoryOrder | None, strawberry.argument(description="How to sort; newest first unless given.")]
 
@@ -69,6 +82,12 @@ TopicConnection = Connection[Annotated["Topic", strawberry.lazy("reverie.api.typ
 FactConnection = Connection[Annotated["Fact", strawberry.lazy("reverie.api.types.facts")]]
 EntityConnection = Connection[Annotated["Entity", strawberry.lazy("reverie.api.types.entities")]]
 CommunityConnection = Connection[Annotated["Community", strawberry.lazy("reverie.api.types.communities")]]
+EventConnection = Connection[Annotated["Event", strawberry.lazy("reverie.api.types.events")]]
+EpisodeConnection = Connection[Annotated["Episode", strawberry.lazy("reverie.api.types.episodes")]]
+BeliefConnection = Connection[Annotated["Belief", strawberry.lazy("reverie.api.types.beliefs")]]
+BeliefChangeConnection = Connection[Annotated["BeliefChange", strawberry.lazy("reverie.api.types.beliefs")]]
+LazyBelief = Annotated["Belief", strawberry.lazy("reverie.api.types.beliefs")]
+LazyEpisode = Annotated["Episode", strawberry.lazy("reverie.api.types.episodes")]
 LazyConversation = Annotated["Conversation", strawberry.lazy("reverie.api.types.conversations")]
 LazyEntity = Annotated["Entity", strawberry.lazy("reverie.api.types.entities")]
 LazyCommunity = Annotated["Community", strawberry.lazy("reverie.api.types.communities")]
@@ -137,6 +156,24 @@ def related_entities(owner: str, description: str) -> Any:
     ) -> Any:
         args = page_args(first, after, last, before)
         return await related_entities_page(info.context, owner, root.id, args, type.value if type else None)
+
+    return strawberry.field(resolver=resolve, description=description)
+
+
+def related_beliefs(owner: str, description: str) -> Any:
+    """A field that leads to beliefs, filtered as the caller likes."""
+
+    async def resolve(
+        root: strawberry.Parent[Any],
+        info: Info,
+        filter: WantedBeliefs = UNSET,
+        first: First = UNSET,
+        after: After = UNSET,
+        last: Last = UNSET,
+        before: Before = UNSET,
+    ) -> Any:
+        wanted = filter.to_domain() if filter else None
+        return await related_beliefs_page(info.context, owner, root.id, page_args(first, after, last, before), wanted)
 
     return strawberry.field(resolver=resolve, description=description)
 

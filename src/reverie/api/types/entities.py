@@ -6,12 +6,14 @@ import strawberry
 from strawberry import UNSET
 
 from reverie.api.types.connections import (
+    BeliefConnection,
     Connection,
     FactConnection,
     LazyRelatedEntities,
     MemoryConnection,
     PageInfo,
     related,
+    related_beliefs,
     related_memories,
     total_count_field,
 )
@@ -34,6 +36,9 @@ class Entity(Node):
     type: EntityType = strawberry.field(description=TYPE)
     aliases: list[str] = strawberry.field(description=ALIASES)
     memories: MemoryConnection = related_memories("Entity", "The memories that mention it.")
+    beliefs: BeliefConnection = related_beliefs(
+        "Entity", "The beliefs about one of its names, those that began last first; ACTIVE ones alone unless asked for."
+    )
     facts: FactConnection = related("Entity", "facts", "The facts about it, in the order they were written.")
     related: LazyRelatedEntities = related(
         "Entity", "related", "Entities related to it, whichever way, strongest first."

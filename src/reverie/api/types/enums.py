@@ -5,8 +5,11 @@ from typing import TypeVar
 
 import strawberry
 
+from reverie.domain.beliefs import BeliefChangeKind, BeliefType, EpistemicStatus
 from reverie.domain.communities import CommunityAlgorithm
 from reverie.domain.entities import EntityType
+from reverie.domain.episodes import ConsolidationStatus, EpisodeOutcome
+from reverie.domain.events import EventType
 from reverie.domain.memories import EnrichmentStatus, MemoryOrderField, MemoryType
 from reverie.domain.search import SearchKind, SearchMode
 from reverie.domain.topics import NameOrderField
@@ -86,6 +89,55 @@ described(
     LEIDEN="The Leiden method.",
     LOUVAIN="The Louvain method.",
     LABEL_PROPAGATION="Label propagation.",
+)
+described(
+    BeliefType,
+    "What kind of belief it is, which decides how fast its confidence fades.",
+    FACT="Something that is so; halves in a year.",
+    BELIEF="Something held to be so; halves in two months.",
+    PREFERENCE="Something liked or wanted; halves in half a year.",
+    TENET="Something that never fades and yields to no dreamed evidence, only to upsertBelief.",
+)
+described(
+    EpistemicStatus,
+    "How a version of a belief stands.",
+    ACTIVE="It holds.",
+    SUPERSEDED="Another version took its place.",
+    CONTRADICTED="It lost against the version that was current.",
+    RETRACTED="It ended, or was never true.",
+)
+described(
+    BeliefChangeKind,
+    "What happened to a belief.",
+    CREATED="A new version.",
+    STRENGTHENED="It was confirmed.",
+    SUPERSEDED="It took the place of another version, which is `previous`.",
+    CONTRADICTED="It was weakened by what lost against it, which is `rejected`.",
+    RETRACTED="It holds no longer, or was never true.",
+)
+described(
+    EventType,
+    "What kind of event it is.",
+    USER_MESSAGE="What a user said.",
+    AGENT_RESPONSE="What an agent said.",
+    TOOL_CALL="What a tool was asked, or answered.",
+    SYSTEM_LOG="What the system noted.",
+)
+described(
+    EpisodeOutcome,
+    "How an episode went.",
+    COMPLETED="It came to its end.",
+    ABANDONED="A user's last word was left without an answer.",
+    ESCALATED="Somebody asked to hand it over.",
+)
+described(
+    ConsolidationStatus,
+    "How far learning from an episode has come.",
+    OPEN="It still grows.",
+    PENDING="It is over, and waits for its turn.",
+    PROCESSING="It is being read.",
+    CONSOLIDATED="What it says was learned.",
+    FAILED="Given up after its attempts.",
 )
 described(
     SearchMode,

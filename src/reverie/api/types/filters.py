@@ -9,7 +9,10 @@ from strawberry import UNSET
 
 from reverie.api.types.enums import OrderDirection
 from reverie.api.types.given import given_or_none
-from reverie.domain import memories, search, topics
+from reverie.domain import beliefs, episodes, events, memories, search, topics
+from reverie.domain.beliefs import BeliefType, EpistemicStatus
+from reverie.domain.episodes import ConsolidationStatus, EpisodeOutcome
+from reverie.domain.events import EventType
 from reverie.domain.memories import MemoryOrderField, MemoryType
 from reverie.domain.search import SearchKind
 from reverie.domain.topics import NameOrderField
@@ -60,6 +63,74 @@ class SearchFilter(MemoryFilter):
 
     def to_search(self) -> search.SearchFilter:
         return search.SearchFilter(kinds=_members(self.kinds), memory=self.to_domain())
+
+
+@strawberry.input(description="Which events; every field that is given must hold.")
+class EventFilter:
+    thread_id: str | None = strawberry.field(default=UNSET, description="In this thread.")
+    user_id: str | None = strawberry.field(default=UNSET, description="Of this user.")
+    agent_id: str | None = strawberry.field(default=UNSET, description="Of this agent.")
+    event_types: list[EventType] | None = strawberry.field(default=UNSET, description="Of any of these types.")
+    occurred_after: datetime | None = strawberry.field(default=UNSET, description=f"Happened {AFTER}.")
+    occurred_before: datetime | None = strawberry.field(default=UNSET, description=f"Happened {BEFORE}.")
+
+    def to_domain(self) -> events.EventFilter:
+        return events.EventFilter(
+            thread_id=given_or_none(self.thread_id),
+            user_id=given_or_none(self.user_id),
+            agent_id=given_or_none(self.agent_id),
+            event_types=_members(self.event_types),
+            occurred_after=given_or_none(self.occurred_after),
+            occurred_before=given_or_none(self.occurred_before),
+        )
+
+
+@strawberry.input(description="Which episodes; every field that is given must hold.")
+class EpisodeFilter:
+    thread_id: str | None = strawberry.field(default=UNSET, description="Of this thread.")
+    user_id: str | None = strawberry.field(default=UNSET, description="Whose one user is this.")
+    agent_id: str | None = strawberry.field(default=UNSET, description="Whose one agent is this.")
+    consolidation_statuses: list[ConsolidationStatus] | None = strawberry.field(
+        default=UNSET, description="In any of these states."
+    )
+    outcomes: list[EpisodeOutcome] | None = strawberry.field(default=UNSET, description="With any of these outcomes.")
+
+    def to_domain(self) -> episodes.EpisodeFilter:
+        return episodes.EpisodeFilter(
+            thread_id=given_or_none(self.thread_id),
+            user_id=given_or_none(self.user_id),
+            agent_id=given_or_none(self.agent_id),
+            consolidation_statuses=_members(self.consolidation_statuses),
+            outcomes=_members(self.outcomes),
+        )
+
+
+@strawberry.input(description="Which versions; every field that is given must hold.")
+class BeliefFilter:
+    subject_id: str | None = strawberry.field(default=UNSET, description="About this subject.")
+    keys: list[str] | None = strawberry.field(default=UNSET, description="Of any of these keys.")
+    domains: list[str] | None = strawberry.field(default=UNSET, description="Of any of these domains.")
+    belief_types: list[BeliefType] | None = strawberry.field(default=UNSET, description="Of any of these types.")
+    epistemic_statuses: list[EpistemicStatus] | None = strawberry.field(
+        default=UNSET, description="Standing in any of these ways; ACTIVE alone unless this or asOf is given."
+    )
+    min_confidence: float | None = strawberry.field(
+        default=UNSET, description="At least this sure, 0 to 1, as of now or of asOf."
+    )
+    as_of: datetime | None = strawberry.field(
+        default=UNSET, description="What held at this instant, with the confidence it had then."
+    )
+
+    def to_domain(self) -> beliefs.BeliefFilter:
+        return beliefs.BeliefFilter(
+            subject_id=given_or_none(self.subject_id),
+            keys=_members(self.keys),
+            domains=_members(self.domains),
+            belief_types=_members(self.belief_types),
+            epistemic_statuses=_members(self.epistemic_statuses),
+            min_confidence=given_or_none(self.min_confidence),
+            as_of=given_or_none(self.as_of),
+        )
 
 
 @strawberry.input(description="How to sort memories.")

@@ -2,9 +2,13 @@
 
 import strawberry
 
+from reverie.api.types.beliefs import Belief, BeliefChange
 from reverie.api.types.conversations import Conversation
+from reverie.api.types.dreams import Dream
 from reverie.api.types.entities import Entity
 from reverie.api.types.enums import InputErrorCode
+from reverie.api.types.episodes import Episode
+from reverie.api.types.events import Event
 from reverie.api.types.facts import Fact
 from reverie.api.types.memories import Memory
 from reverie.api.types.topics import Topic
@@ -135,3 +139,54 @@ class RelateEntitiesPayload(Payload):
 @strawberry.type(description="The answer to unrelate.")
 class UnrelatePayload(Payload):
     removed: int | None = strawberry.field(default=None, description="How many relations were taken away.")
+
+
+BELIEF = "The version that the caller's word is about."
+ENTRY = "The entry of the change log; null where only the past changed."
+
+
+@strawberry.type(description="The answer to upsertBelief.")
+class UpsertBeliefPayload(Payload):
+    belief: Belief | None = strawberry.field(default=None, description=BELIEF)
+    change: BeliefChange | None = strawberry.field(default=None, description=ENTRY)
+
+
+@strawberry.type(description="The answer to retractBelief.")
+class RetractBeliefPayload(Payload):
+    belief: Belief | None = strawberry.field(default=None, description=BELIEF)
+    change: BeliefChange | None = strawberry.field(default=None, description=ENTRY)
+
+
+@strawberry.type(description="The answer to recordEvents.")
+class RecordEventsPayload(Payload):
+    events: list[Event] | None = strawberry.field(
+        default=None, description="The events, in the order given; for a re-sent one that which was recorded first."
+    )
+
+
+@strawberry.type(description="The answer to closeEpisode.")
+class CloseEpisodePayload(Payload):
+    episode: Episode | None = strawberry.field(default=None, description="The episode as it is now.")
+
+
+@strawberry.type(description="The answer to retryEpisode.")
+class RetryEpisodePayload(Payload):
+    episode: Episode | None = strawberry.field(default=None, description="The episode as it is now.")
+
+
+@strawberry.type(description="The answer to dream.")
+class DreamPayload(Payload):
+    dream: Dream | None = strawberry.field(default=None, description="The run, as far as it has come.")
+
+
+@strawberry.type(description="How much of one kind went.")
+class DeletedCount:
+    kind: str = strawberry.field(description="The kind.")
+    count: int = strawberry.field(description="How many.")
+
+
+@strawberry.type(description="The answer to forgetSubject.")
+class ForgetSubjectPayload(Payload):
+    deleted: list[DeletedCount] | None = strawberry.field(
+        default=None, description="What went, by kind; kinds of which there was nothing are left out."
+    )

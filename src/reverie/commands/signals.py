@@ -1,0 +1,20 @@
+"""Ctrl-C and SIGTERM, as asynchronous commands take them: the first asks to stop, a second one ends all."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def on_first_signal(stop: Callable[[], object]) -> None:
+    """Has the running loop call `stop` at the first of the signals; the next one does what it does by default."""
+    loop = asyncio.get_running_loop()
+
+    def first() -> None:
+        for number in SIGNALS:
+            loop.remove_signal_handler(number)
+        stop()
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, first)

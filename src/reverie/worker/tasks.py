@@ -1,0 +1,72 @@
+"""The worker's jobs, each one call of a use case."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from reverie.errors import ReverieError
+from reverie.graph.dreaming import Lease
+from reverie.resources import Resources
+from reverie.services import dreaming, embedding, enrichment
+
+log = logging.getLogger("reverie.worker")
+
+ORPHANS_EVERY = 10.0
+"""Seconds between two stretches of the sweep."""
+
+Task = Callable[[Resources], Coroutine[Any, Any, None]]
+
+
+async def beat(resources: Resources, worker_id: str) -> None:
+    """Shows that this worker lives."""
+    await dreaming.beat(resources, worker_id)
+
+
+async def leave(resources: Resources, worker_id: str) -> None:
+    """Says that this worker ends."""
+    await dreaming.leave(resources, worker_id)
+
+
+async def take(resources: Resources) -> Lease | None:
+    """The next episode to read."""
+    return await dreaming.take(resources)
+
+
+async def consolidate(resources: Resources, lease: Lease) -> None:
+    """Reads one episode."""
+    await dreaming.consolidate(resources, lease)
+
+
+async def sweep(resources: Resources) -> None:
+    """Closes episodes that have been idle for long."""
+    await dreaming.sweep(resources)
+
+
+async def enrich(resources: Resources) -> None:
+    """Reads memories until none waits."""
+    while await enrichment.enrich_some(resources):
+        pass
+
+
+async def erase_expired(resources: Resources) -> None:
+    """Erases memories whose time is over, until none is left."""
+    while await enrichment.erase_expired(resources):
+        pass
+
+
+async def sweep_orphans(resources: Resources) -> None:
+    """Takes away, for ever, what the server made and nothing leads to any more; a stretch at a time."""
+    swept = enrichment.Sweep()
+    while True:
+        try:
+            await swept.go_on(resources)
+        except ReverieError as error:
+            log.warning("orphans could not be swept: %s", error)
+        await asyncio.sleep(ORPHANS_EVERY)
+
+
+HOUSEKEEPING: tuple[tuple[float, Task], ...] = ((5.0, sweep), (10.0, erase_expired), (1.0, enrich))
+"""What is done again and again, with the seconds between."""
+ENDLESS: tuple[Task, ...] = (embedding.embed_waiting, sweep_orphans)
+"""What runs as long as the worker."""
