@@ -128,8 +128,8 @@ CASES: list[Case] = [
     (
         "closeEpisode",
         "episode { id outcome }",
-        lambda _: {"threadId": "standup"},
-        lambda _: {"threadId": "standup", "outcome": "ABANDONED"},
+        lambda _: {"threadId": "chat"},
+        lambda _: {"threadId": "chat", "outcome": "ABANDONED"},
     ),
 ]
 WORLD = """
@@ -161,7 +161,7 @@ async def world(api: Api) -> Ids:
     }
     in_conversation = {"content": "three", "conversationId": ids["conversation"], "relatedTo": [ids["memory"]]}
     payload = await api.mutate("createMemory", "CreateMemoryInput", "memory { id }", in_conversation)
-    await record(api, message("hello", "standup"))
+    await record(api, message("hello", "chat"))
     return ids | {"related memory": payload["memory"]["id"]}
 
 

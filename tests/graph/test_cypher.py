@@ -18,6 +18,8 @@ from neo4j import AsyncGraphDatabase, NotificationDisabledClassification
 from tests.crowd import Crowd
 
 import reverie.graph
+from reverie.domain.beliefs import BeliefFilter, BeliefType, EpistemicStatus
+from reverie.domain.dreaming import HALF_LIVES
 from reverie.domain.entities import EntityType
 from reverie.domain.episodes import ConsolidationStatus, EpisodeFilter, EpisodeOutcome
 from reverie.domain.events import EventFilter, EventType
@@ -26,7 +28,9 @@ from reverie.domain.memories import MemoryFilter, MemoryOrder, MemoryOrderField,
 from reverie.domain.search import VECTOR_KINDS, SearchKind
 from reverie.domain.topics import NameOrder, NameOrderField
 from reverie.graph import listings, schema
-from reverie.graph.filters import entity_where, index_can_decide, memory_where
+from reverie.graph.changes import count_changes_statement, find_changes_statement
+from reverie.graph.episodes import unfinished_statement
+from reverie.graph.filters import entity_where, episode_where, index_can_decide, memory_where
 from reverie.graph.listings import Listing, list_statement, size_statement
 from reverie.graph.records import ENTITY, MEMORY, TOPIC
 from reverie.graph.relations import (
@@ -45,16 +49,19 @@ MODULES = {
     for found in pkgutil.iter_modules(reverie.graph.__path__)
 }
 STATEMENT = re.compile(r"\s*(CYPHER 25\s+)?(CALL|CREATE|DROP|MATCH|MERGE|OPTIONAL|RETURN|SHOW|UNWIND|WITH)\b")
-FRAGMENTS = {"_LIVING", "_OWN", "_RELATED", "_SOURCED", "SOME_EXPIRED"}
+FRAGMENTS = {"_DREAM", "_LIVING", "_OWN", "_RELATED", "_SOURCED", "_SUBJECT", "SOME_EXPIRED", "STEP"}
 """Upper-case texts that statements are composed of."""
 COMPOSERS = {
+    "count_changes_statement",
     "count_statement",
+    "find_changes_statement",
     "list_statement",
     "no_index",
     "one_statement",
     "page_statement",
     "search_statement",
     "size_statement",
+    "unfinished_statement",
     "vector_index",
 }
 """The functions whose texts are planned shape by shape below."""
@@ -63,6 +70,10 @@ BY_LABEL = {
     "embeddings.ANYTHING_TO_EMBED",
     # the label is on nothing but what waits
     "embeddings.UNEMBEDDED",
+    # tenants and workers are few
+    "dreaming.ANY_WORKER",
+    "dreaming.CANDIDATES",
+    "enrichment.EXPIRED_MEMORIES",
 }
 """Reading texts that may look through all nodes of a label."""
 MOMENT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -228,6 +239,14 @@ EVENTS_IN_INDEX = EventFilter(
 EPISODES_IN_INDEX = EpisodeFilter(
     agent_id="a", consolidation_statuses=(ConsolidationStatus.OPEN,), outcomes=(EpisodeOutcome.COMPLETED,)
 )
+BELIEFS_IN_INDEX = BeliefFilter(
+    keys=("a",),
+    domains=("a",),
+    belief_types=(BeliefType.FACT,),
+    epistemic_statuses=(EpistemicStatus.ACTIVE,),
+    min_confidence=0.5,
+    as_of=MOMENT,
+)
 STARTS = (
     MemoryFilter(conversation_id="a"),
     MemoryFilter(topic_ids=("a", "b"), min_importance=0.5),
@@ -284,6 +303,22 @@ async def test_a_relation_is_planned(explain: Explain, relation: Relation) -> No
         check_read(plan, text)
 
 
+# ---------------------------------------------------------------- the change log, and what is followed
+
+
+@pytest.mark.parametrize("names", [(), ("subject_ids", "keys", "domains", "belief_types", "kinds")], ids=len)
+async def test_the_log_is_read_by_its_numbers(explain: Explain, names: Sequence[str]) -> None:
+    for text in (find_changes_statement(names), count_changes_statement(names)):
+        check_read(await explain(text), text)
+
+
+@pytest.mark.parametrize("wanted", [EpisodeFilter(), EPISODES_IN_INDEX], ids=["all", "filtered"])
+async def test_what_is_unfinished_is_found_by_its_status(explain: Explain, wanted: EpisodeFilter) -> None:
+    text = unfinished_statement(episode_where(wanted))
+
+    check_read(await explain(text), text)
+
+
 # ---------------------------------------------------------------- lists
 
 
@@ -298,6 +333,7 @@ def _in_order() -> list[Listing]:
         listings.communities(None),
         listings.events(None),
         listings.episodes(None),
+        listings.beliefs(None, HALF_LIVES),
     ]
     # the defaults are among them
     assert {listings.memories(None, None), listings.conversations(None, None), listings.topics(None, None)} <= {*found}
@@ -315,6 +351,8 @@ def _filtered() -> list[Listing]:
         listings.communities("LEIDEN"),
         listings.events(EVENTS_IN_INDEX),
         listings.episodes(EPISODES_IN_INDEX),
+        listings.beliefs(BELIEFS_IN_INDEX, HALF_LIVES),
+        listings.beliefs(replace(BELIEFS_IN_INDEX, as_of=None), HALF_LIVES),
     ]
 
 
@@ -343,7 +381,17 @@ def test_the_lists_here_are_all_there_are() -> None:
         if made.__annotations__.get("return") is Listing
     ]
 
-    assert makers == ["communities", "conversations", "entities", "episodes", "events", "facts", "memories", "topics"]
+    assert makers == [
+        "beliefs",
+        "communities",
+        "conversations",
+        "entities",
+        "episodes",
+        "events",
+        "facts",
+        "memories",
+        "topics",
+    ]
 
 
 def _name(listing: Listing) -> str:

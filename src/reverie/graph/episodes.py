@@ -31,9 +31,9 @@ Thread = tuple[str, str]
 
 LOCK_RUNS = """
 UNWIND $rows AS row
-MATCH (e:Episode {tenant: row[0], threadId: row[1]})
+MATCH (e:Episode {tenant: row[0], threadId: row[1]}) USING INDEX e:Episode(tenant, threadId, consolidationStatus)
 WHERE e.consolidationStatus IN ['OPEN', 'PENDING']
-  AND (e.consolidationStatus = 'OPEN' OR (e.startedAt <= row[3] AND e.spanEnd >= row[2]))
+  AND CASE e.consolidationStatus WHEN 'OPEN' THEN true ELSE e.startedAt <= row[3] AND e.spanEnd >= row[2] END
 WITH e ORDER BY e.id SET e.lockedAt = $now
 RETURN collect(e.id)
 """

@@ -179,7 +179,8 @@ RELATIONS = (
         "beliefs",
         (Step("NAMES", "in", BELIEF),),
         LATEST_VALID,
-        pattern="MATCH (n)<-[:NAMES]-(v0:Name) MATCH (x:Belief {tenant: n.tenant, subjectForm: v0.form})",
+        pattern="MATCH (n)<-[:NAMES]-(v0:Name) "
+        "MATCH (x:Belief {tenant: $t, subjectForm: v0.form}) USING INDEX x:Belief(tenant, subjectForm)",
     ),
     Relation(COMMUNITY, "topics", (Step("BELONGS_TO", "in", TOPIC),), BY_NAME),
     Relation(EVENT, "episode", (Step("PART_OF", "out", EPISODE),), BY_ID),
