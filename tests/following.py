@@ -132,12 +132,19 @@ class Member:
                     self.address, self.key, self.query, filter=self.filter, after=self.after
                 ) as stream:
                     self.connections += 1
-                    while True:
-                        self._take(await stream.next(3_600))
+                    while (frame := await stream.frame(3_600))["type"] == "next":
+                        if not self._take(frame["payload"]):
+                            break
             await asyncio.sleep(0.2)
 
-    def _take(self, told: dict[str, Any]) -> None:
+    def _take(self, payload: dict[str, Any]) -> bool:
+        """Whether it was an event; not so when Neo4j didn't answer as the subscription began, which is begun again."""
+        if codes := [error["extensions"]["code"] for error in payload.get("errors", ())]:
+            assert codes == ["UNAVAILABLE"], payload
+            return False
+        told = payload["data"]["beliefChanges"]
         self.after = told["cursor"]
         if told["kindOf"] == "BeliefChange":
             self.changes.append(told)
         self.gaps += told["kindOf"] == "ChangeGap"
+        return True

@@ -131,6 +131,18 @@ CASES: list[Case] = [
         lambda _: {"threadId": "chat"},
         lambda _: {"threadId": "chat", "outcome": "ABANDONED"},
     ),
+    (
+        "upsertBelief",
+        "belief { id version } change { id kind }",
+        lambda _: {"subjectId": "ann", "key": "likes.tea", "value": "green"},
+        lambda _: {"subjectId": "ann", "key": "likes.tea", "value": "black"},
+    ),
+    (
+        "retractBelief",
+        "belief { id epistemicStatus } change { id kind }",
+        lambda ids: {"id": ids["belief"]},
+        lambda ids: {"id": ids["belief"], "reason": "misheard"},
+    ),
 ]
 WORLD = """
 mutation {
@@ -141,6 +153,7 @@ mutation {
   otherTopic: createTopic(input: {name: "Release"}) { topic { id } }
   entity: createEntity(input: {name: "Ann", type: PERSON}) { entity { id } }
   otherEntity: createEntity(input: {name: "Bob", type: PERSON}) { entity { id } }
+  belief: upsertBelief(input: {subjectId: "bob", key: "likes.tea", value: "green"}) { belief { id } }
   fact: createFact(input: {subject: "Ann", predicate: "knows", object: "Bob"}) { fact { id } }
 }
 """
@@ -158,6 +171,7 @@ async def world(api: Api) -> Ids:
         "entity": made["entity"]["entity"]["id"],
         "other entity": made["otherEntity"]["entity"]["id"],
         "fact": made["fact"]["fact"]["id"],
+        "belief": made["belief"]["belief"]["id"],
     }
     in_conversation = {"content": "three", "conversationId": ids["conversation"], "relatedTo": [ids["memory"]]}
     payload = await api.mutate("createMemory", "CreateMemoryInput", "memory { id }", in_conversation)

@@ -15,7 +15,9 @@ from tests.recording import message, record
 from tests.stored import stored
 
 from reverie.api.schema import schema
+from reverie.domain.clock import now_ms
 from reverie.domain.ids import new_id
+from reverie.graph.dreaming import start_dream
 from reverie.resources import Resources
 
 SMALL_MARK = "smallmark"
@@ -31,6 +33,7 @@ LISTS = {
     "Community": "communities",
     "Event": "events",
     "Episode": "episodes",
+    "Belief": "beliefs",
 }
 KINDS = tuple(LISTS)
 
@@ -56,7 +59,8 @@ mutation($input: CreateMemoriesInput!) { createMemories(input: $input) { memorie
 IDS = """
 { memories(last: 1) { nodes { id } } conversations(last: 1) { nodes { id } } topics(first: 1) { nodes { id } }
   facts(first: 1) { nodes { id } } entities(first: 1) { nodes { id } } communities(first: 1) { nodes { id } }
-  events(first: 1) { nodes { id } } episodes(first: 1) { nodes { id } } }
+  events(first: 1) { nodes { id } } episodes(first: 1) { nodes { id } }
+  beliefs(first: 1) { nodes { id } } }
 """
 
 
@@ -73,6 +77,7 @@ async def sides(resources: Resources, crowd: Crowd) -> AsyncIterator[Sides]:
             listed = await side.api(IDS)
             for kind, name in LISTS.items():
                 side.ids[kind] = listed[name]["nodes"][0]["id"]
+            side.ids["Dream"] = (await start_dream(resources.graph, side.api.tenant, [], now_ms())).id
         yield found
 
 
@@ -110,7 +115,7 @@ async def fill_small(resources: Resources, api: Api) -> None:
 
 
 async def live(side: Side) -> None:
-    """Threads of events, one of them with an episode that is over."""
+    """Threads of events, one of them with an episode that is over, and beliefs."""
     threads = [f"{side.mark}-thread-{number}" for number in range(2)]
     own = {"userId": f"{side.mark}-user", "agentId": f"{side.mark}-agent"}
     await record(
@@ -121,6 +126,9 @@ async def live(side: Side) -> None:
             for turn in range(3)
         ),
     )
+    for turn in range(2):
+        belief = {"subjectId": f"{side.mark}-user", "key": "likes.paint", "value": f"{side.mark} paint {turn}"}
+        assert not (await side.api.mutate("upsertBelief", "UpsertBeliefInput", "belief { id }", belief))["errors"]
     closing = {"threadId": threads[0]}
     assert not (await side.api.mutate("closeEpisode", "CloseEpisodeInput", "episode { id }", closing))["errors"]
 
@@ -201,6 +209,14 @@ RECIPES: dict[str, ById] = {
     "events": lambda _: [{}, *({"filter": wanted} for wanted in OF_EITHER)],
     "episode": by_id("Episode"),
     "episodes": lambda _: [{}, *({"filter": wanted} for wanted in OF_EITHER)],
+    "belief": lambda ids: [
+        {"id": ids["Belief"]},
+        *({"subjectId": f"{mark}-user", "key": "likes.paint"} for mark in (MARK, SMALL_MARK)),
+    ],
+    "beliefs": lambda _: [{}, *({"filter": {"subjectId": f"{mark}-user"}} for mark in (MARK, SMALL_MARK))],
+    "beliefChanges": lambda _: [{}, *({"filter": {"subjectIds": [f"{mark}-user"]}} for mark in (MARK, SMALL_MARK))],
+    "changesCursor": lambda _: [{}],
+    "dream": by_id("Dream"),
     "search": lambda ids: [
         {"query": query, "mode": mode, "first": 200, **filter_}
         for query in (COMMON, MARK, SMALL_MARK)
@@ -210,7 +226,7 @@ RECIPES: dict[str, ById] = {
     "server": lambda _: [{}],
 }
 """How every query field is asked, given ids of one tenant. A field without a recipe fails the test below."""
-TELLS_NOTHING = {"server"}
+TELLS_NOTHING = {"server", "changesCursor", "dream"}
 """Fields whose answer holds nothing of any tenant."""
 
 
@@ -226,10 +242,8 @@ async def ask(side: Side, name: str, arguments: dict[str, Any]) -> str:
     declared = ", ".join(f"${given}: {asked.args[given].type}" for given in arguments)
     passed = ", ".join(f"{given}: ${given}" for given in arguments)
     depth = 0 if name in ("search", "node", "nodes") else DEPTH
-    document = (
-        f"query{f'({declared})' if declared else ''} "
-        f"{{ {name}{f'({passed})' if passed else ''} {{ {selection(asked.type, depth)} }} }}"
-    )
+    chosen = "" if is_leaf_type(get_named_type(asked.type)) else f"{{ {selection(asked.type, depth)} }}"
+    document = f"query{f'({declared})' if declared else ''} {{ {name}{f'({passed})' if passed else ''} {chosen} }}"
     return orjson.dumps(await side.api(document, **arguments)).decode()
 
 
@@ -256,6 +270,7 @@ FILTERED: ById = lambda ids: [  # noqa: E731 - a recipe among recipes
 ]
 NESTED: dict[str, ById] = {
     "Conversation.memories": FILTERED,
+    "Entity.beliefs": lambda _: [{"filter": {"subjectId": f"{MARK}-user"}}, {"filter": {"keys": ["likes.tea"]}}],
     "Entity.memories": FILTERED,
     "Memory.entities": lambda _: [{"type": "TOOL"}],
     "Memory.similar": lambda _: [{"first": 200, "minScore": 0.0}],
@@ -270,7 +285,8 @@ def test_every_field_with_arguments_has_a_recipe() -> None:
     taking = {
         f"{type_.name}.{name}"
         for type_ in GRAPHQL.type_map.values()
-        if isinstance(type_, GraphQLObjectType) and type_ not in (GRAPHQL.query_type, GRAPHQL.mutation_type)
+        if isinstance(type_, GraphQLObjectType)
+        and type_ not in (GRAPHQL.query_type, GRAPHQL.mutation_type, GRAPHQL.subscription_type)
         for name, member in type_.fields.items()
         if member.args.keys() - PAGES and not type_.name.startswith("__")
     }
@@ -358,6 +374,10 @@ FOREIGN: dict[str, ById] = {
     "recordEvents": lambda _: [],
     "closeEpisode": lambda ids: [{"id": ids["Episode"]}, {"threadId": f"{SMALL_MARK}-thread-1"}],
     "retryEpisode": by_id("Episode"),
+    "upsertBelief": lambda _: [],
+    "retractBelief": by_id("Belief"),
+    "dream": lambda ids: [{"episodeIds": [ids["Episode"]]}],
+    "forgetSubject": lambda _: [],
 }
 """How every mutation is given ids; those that take no reference have no input here."""
 

@@ -40,6 +40,10 @@ MADE = {
     "recordEvents": "events { id }",
     "closeEpisode": "episode { id }",
     "retryEpisode": "episode { id }",
+    "upsertBelief": "belief { id } change { id }",
+    "retractBelief": "belief { id } change { id }",
+    "dream": "dream { id }",
+    "forgetSubject": "deleted { kind }",
 }
 Row = tuple[str, dict[str, Any], list[tuple[str, str] | tuple[str, str, str]]]
 UNKNOWN = "01890000-0000-7000-8000-00000000abcd"
@@ -355,7 +359,23 @@ EVENTS: list[Row] = [
     ("retryEpisode", {"id": "<episode>"}, [("CONFLICT", "id")]),
 ]
 
-ROWS = [*MEMORIES, *CONVERSATIONS, *TOPICS, *FACTS, *ENTITIES, *EVENTS]
+GREEN = {"subjectId": "ann", "key": "likes.tea", "value": "green"}
+BELIEFS: list[Row] = [
+    (
+        "upsertBelief",
+        {"subjectId": " ", "key": "a b", "value": "", "confidence": 1.5},
+        [("BAD_INPUT", "subjectId"), ("BAD_INPUT", "key"), ("BAD_INPUT", "value"), ("BAD_INPUT", "confidence")],
+    ),
+    ("upsertBelief", GREEN | {"validFrom": "2999-01-01T00:00:00Z"}, [("BAD_INPUT", "validFrom")]),
+    ("upsertBelief", GREEN | {"domain": " "}, [("BAD_INPUT", "domain")]),
+    ("upsertBelief", GREEN | {"key": LONG}, [("BAD_INPUT", "key")]),
+    ("upsertBelief", GREEN | {"expectedVersion": 3}, [("CONFLICT", "expectedVersion")]),
+    ("retractBelief", {"id": "<memory>"}, [("NOT_FOUND", "id")]),
+    ("dream", {"episodeIds": ["<memory>"]}, [("NOT_FOUND", "episodeIds.0")]),
+    ("dream", {"episodeIds": ["x"] * 201}, [("TOO_LARGE", "episodeIds")]),
+    ("forgetSubject", {"subjectId": " "}, [("BAD_INPUT", "subjectId")]),
+]
+ROWS = [*MEMORIES, *CONVERSATIONS, *TOPICS, *FACTS, *ENTITIES, *EVENTS, *BELIEFS]
 
 
 def _named(row: Row) -> str:
@@ -419,6 +439,8 @@ LEADING_NOWHERE: list[tuple[str, str, str, dict[str, Any]]] = [
     ("relateEntities", "toId", "<foreign-entity>", {"fromId": "<entity>", "toId": "?"}),
     ("closeEpisode", "id", "<foreign-episode>", {"id": "?"}),
     ("retryEpisode", "id", "<foreign-episode>", {"id": "?"}),
+    ("retractBelief", "id", "<foreign-memory>", {"id": "?"}),
+    ("dream", "episodeIds.0", "<foreign-episode>", {"episodeIds": ["?"]}),
     ("unrelate", "fromId", "<foreign-memory>", {"fromId": "?", "toId": "<memory>"}),
     ("unrelate", "toId", "<foreign-entity>", {"fromId": "<entity>", "toId": "?"}),
 ]

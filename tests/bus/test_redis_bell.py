@@ -68,6 +68,7 @@ async def test_a_killed_redis_delays_nobody_and_is_found_again_when_it_is_back(
 
         own_redis.start()
         await rings_through(ringing, there, tenant)
+        await until(ringing, listening=True)
 
     said = warnings(caplog)
     assert [line for line in said if "can't be reached" in line] == said[:2]

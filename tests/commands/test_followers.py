@@ -22,6 +22,8 @@ from reverie.local import LocalNeo4j
 
 SUBSCRIBERS = int(os.environ.get("REVERIE_TEST_SUBSCRIBERS", "10"))
 CHANGES = int(os.environ.get("REVERIE_TEST_CHANGES", "150"))
+PATIENCE = LIMIT * max(1, SUBSCRIBERS * CHANGES / 100_000)
+"""Seconds for anything to be told to all."""
 KEY = "key-of-the-test"
 WRITERS = 8
 UPSERT = """
@@ -110,14 +112,14 @@ async def members_at(stack: AsyncExitStack, port: int) -> list[Member]:
     """Subscribers at a server, all of whom have had their first checkpoint."""
     members = [await stack.enter_async_context(Member(f"127.0.0.1:{port}", KEY)) for _ in range(SUBSCRIBERS)]
     for member in members:
-        await member.knows(lambda one: one.after is not None, LIMIT)
+        await member.knows(lambda one: one.after is not None, PATIENCE)
     return members
 
 
 async def all_know_all(client: httpx.AsyncClient, members: list[Member]) -> None:
     """Each was told what is in the log, once and in order, and came back once at the least."""
     for member in members:
-        await member.knows(lambda one: len(one.changes) >= CHANGES, LIMIT)
+        await member.knows(lambda one: len(one.changes) >= CHANGES, PATIENCE)
     logged = [(node["id"], node["cursor"]) async for node in whole_log(client)]
     assert [log_position(cursor).number for _, cursor in logged] == list(range(1, CHANGES + 1))
     for member in members:
@@ -140,16 +142,16 @@ async def test_with_two_servers_and_redis_of_which_redis_and_one_server_are_kill
             await write_all(client, range(third // 2))
 
             writing = asyncio.create_task(write_all(client, range(third // 2, third)))
-            await members[0].knows(lambda one: len(one.changes) > 0, LIMIT)
+            await members[0].knows(lambda one: len(one.changes) > 0, PATIENCE)
             own_redis.kill()
             await writing
             await write_all(client, range(third, third + third // 2))
             for member in members:
-                await member.knows(lambda one: len(one.changes) == third + third // 2, LIMIT)
+                await member.knows(lambda one: len(one.changes) == third + third // 2, PATIENCE)
             own_redis.start()
 
             writing = asyncio.create_task(write_all(client, range(third + third // 2, 2 * third)))
-            await members[0].knows(lambda one: len(one.changes) > third + third // 2, LIMIT)
+            await members[0].knows(lambda one: len(one.changes) > third + third // 2, PATIENCE)
             program.process.kill()
             program.ended()
             await writing
@@ -166,7 +168,7 @@ async def test_with_one_server_alone_that_is_killed_while_it_is_written_through(
         with site.server(port) as program:
             members = await members_at(stack, port)
             writing = asyncio.create_task(write_all(client, range(CHANGES)))
-            await members[0].knows(lambda one: len(one.changes) > CHANGES // 3, LIMIT)
+            await members[0].knows(lambda one: len(one.changes) > CHANGES // 3, PATIENCE)
             program.process.kill()
             program.ended()
         assert not writing.done()

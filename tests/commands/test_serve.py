@@ -50,6 +50,7 @@ async def test_it_says_where_to_click_finishes_what_it_was_asked_keeps_it_and_te
             rf"Starting Neo4j 2026\.08\.1…\n\n"
             rf"  Reverie is ready\.  GraphiQL  {address}/graphiql\n"
             rf"                     API       {address}/graphql\n\n"
+            rf"  Episodes and memories are read by gpt-4\.1-mini of {host}: their texts are sent there\.\n"
             rf"  Vectors come from {host}: the texts of memories, topics and searches are sent there\.\n"
             rf"  Stop with Ctrl-C\.\n",
             server.said,

@@ -18,7 +18,6 @@ from neo4j import AsyncGraphDatabase, NotificationDisabledClassification
 from tests.crowd import Crowd
 
 import reverie.graph
-from reverie.domain.beliefs import BeliefFilter, BeliefType, EpistemicStatus
 from reverie.domain.dreaming import HALF_LIVES
 from reverie.domain.entities import EntityType
 from reverie.domain.episodes import ConsolidationStatus, EpisodeFilter, EpisodeOutcome
@@ -239,14 +238,6 @@ EVENTS_IN_INDEX = EventFilter(
 EPISODES_IN_INDEX = EpisodeFilter(
     agent_id="a", consolidation_statuses=(ConsolidationStatus.OPEN,), outcomes=(EpisodeOutcome.COMPLETED,)
 )
-BELIEFS_IN_INDEX = BeliefFilter(
-    keys=("a",),
-    domains=("a",),
-    belief_types=(BeliefType.FACT,),
-    epistemic_statuses=(EpistemicStatus.ACTIVE,),
-    min_confidence=0.5,
-    as_of=MOMENT,
-)
 STARTS = (
     MemoryFilter(conversation_id="a"),
     MemoryFilter(topic_ids=("a", "b"), min_importance=0.5),
@@ -351,8 +342,6 @@ def _filtered() -> list[Listing]:
         listings.communities("LEIDEN"),
         listings.events(EVENTS_IN_INDEX),
         listings.episodes(EPISODES_IN_INDEX),
-        listings.beliefs(BELIEFS_IN_INDEX, HALF_LIVES),
-        listings.beliefs(replace(BELIEFS_IN_INDEX, as_of=None), HALF_LIVES),
     ]
 
 

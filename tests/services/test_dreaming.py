@@ -165,8 +165,8 @@ async def test_whatever_the_model_answers_first_each_thing_is_learned_once(
 
     done = await dream(api)
 
-    # the first may have been read before the dream began
-    assert done["episodes"] in (1, 2)
+    # they may have been read before the dream began
+    assert done["episodes"] <= len((first, second))
     assert (done["done"], done["failed"]) == (done["episodes"], 0)
     await assert_learned_once(api, by_model)
     found = await episodes(api)

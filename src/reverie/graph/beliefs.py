@@ -319,6 +319,9 @@ class Retraction:
     half_lives: HalfLives
 
 
+DROP_EMPTY = "UNWIND $ids AS i MATCH (s:Slot {id: i}) WHERE NOT EXISTS { (s)--() } DELETE s"
+
+
 async def write_beliefs(transaction: Transaction, writes: Sequence[Write]) -> list[Outcome]:
     """Records upserts and retractions (drafts: Upsert, Retraction) one after the other, all slots locked at once.
 
@@ -345,6 +348,10 @@ async def write_beliefs(transaction: Transaction, writes: Sequence[Write]) -> li
         else:
             outcomes.append(_upsert(slots[identities[place]], write.draft.upsert))
     await _write(transaction, slots, outcomes, writes[0].now)
+    # what was refused leaves nothing behind
+    empty = [slot.id for slot in slots.values() if not slot.ledger.evidence]
+    if empty:
+        await transaction.run(DROP_EMPTY, ids=empty)
     return outcomes
 
 

@@ -183,12 +183,20 @@ WITH t, id LIMIT $limit RETURN collect([t.name, id])
 """
 
 
+STILL_EXPIRED = """
+UNWIND $ids AS i MATCH (m:Memory&Node {id: i}) SET m.lockedAt = $now
+WITH m WHERE m.expiresAt <= $now RETURN collect([m.tenant, m.id])
+"""
+
+
 async def erase_expired(graph: Graph, now: int, limit: int) -> int:
     """Erases memories whose time is over, with the facts that only they told; how many."""
     rows = sorted(await graph.read(EXPIRED_MEMORIES, now=now, limit=limit))
 
     async def work(transaction: Transaction) -> int:
-        return len(await transaction.run(DELETE_MEMORIES, rows=rows, now=EARLIEST_MS - 1))
+        # one whose life was prolonged meanwhile stays
+        still = await transaction.run(STILL_EXPIRED, ids=[row[1] for row in rows], now=now)
+        return len(await transaction.run(DELETE_MEMORIES, rows=still, now=EARLIEST_MS - 1))
 
     return await graph.transact(work) if rows else 0
 

@@ -329,18 +329,28 @@ class _Reader:
 
 
 class StoredLog:
-    """The log as Neo4j has it (`ChangeLog`)."""
+    """The log as Neo4j has it (`ChangeLog`).
+
+    Few read at a time: all subscribers of a server come back at once when it starts again, and what else is asked of
+    Neo4j must not wait behind them, nor they run into its time limit.
+    """
+
+    AT_ONCE = 8
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
+        self._reading = asyncio.Semaphore(self.AT_ONCE)
 
     async def head(self, tenant: str) -> LogHead:
         """How far the tenant's log goes now."""
-        return await changes.log_head(self._resources.graph, tenant, await self._resources.tenant_number(tenant))
+        async with self._reading:
+            number = await self._resources.tenant_number(tenant)
+            return await changes.log_head(self._resources.graph, tenant, number)
 
     async def read_log(self, tenant: str, after: int, limit: int) -> LogSlice:
         """The entries of the next `limit` numbers after one, without those that were erased."""
-        return await changes.read_log(self._resources.graph, tenant, after, limit)
+        async with self._reading:
+            return await changes.read_log(self._resources.graph, tenant, after, limit)
 
 
 def make_follower(resources: Resources) -> Follower:

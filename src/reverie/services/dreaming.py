@@ -31,7 +31,7 @@ _LAST_WORD = 5.0
 """Seconds in which a worker that stops gives its work back."""
 LOOK_AGAIN = 1.0
 """Seconds after which a dream is looked at though nothing rang."""
-SWEPT_AT_ONCE = 200
+SWEPT_AT_ONCE = 20
 WORKER_SILENCE = 30_000
 """Milliseconds without a sign of life after which no worker is taken to run."""
 
@@ -231,7 +231,7 @@ async def worker_state(resources: Resources, tenant: str) -> tuple[bool, Owed]:
 
 
 async def sweep(resources: Resources) -> int:
-    """Closes episodes that have been idle for long; returns how many."""
+    """Closes some episodes that have been idle for long; returns how many."""
     closed = await episodes.sweep_idle(resources.graph, now_ms(), resources.dreaming.idle_gap, SWEPT_AT_ONCE)
     for tenant, episode_id in closed:
         tell_episodes(resources, tenant, [episode_id], work=True)

@@ -39,8 +39,9 @@ async def consolidate(resources: Resources, lease: Lease) -> None:
 
 
 async def sweep(resources: Resources) -> None:
-    """Closes episodes that have been idle for long."""
-    await dreaming.sweep(resources)
+    """Closes episodes that have been idle for long, until none is left."""
+    while await dreaming.sweep(resources):
+        pass
 
 
 async def enrich(resources: Resources) -> None:
