@@ -8,7 +8,7 @@ from strawberry import UNSET
 from reverie import __version__
 from reverie.api import reads
 from reverie.api.context import Info
-from reverie.api.types.beliefs import Belief, BeliefChangeFilter
+from reverie.api.types.beliefs import Belief
 from reverie.api.types.communities import Community
 from reverie.api.types.connections import (
     After,
@@ -35,7 +35,14 @@ from reverie.api.types.entities import Entity
 from reverie.api.types.episodes import Episode
 from reverie.api.types.events import Event
 from reverie.api.types.facts import Fact
-from reverie.api.types.filters import BeliefFilter, EpisodeFilter, EventFilter, NameOrder, SearchFilter
+from reverie.api.types.filters import (
+    BeliefChangeFilter,
+    BeliefFilter,
+    EpisodeFilter,
+    EventFilter,
+    NameOrder,
+    SearchFilter,
+)
 from reverie.api.types.given import given_or, given_or_none
 from reverie.api.types.memories import Memory
 from reverie.api.types.nodes import Node

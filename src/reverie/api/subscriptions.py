@@ -7,10 +7,10 @@ import strawberry
 from strawberry import UNSET
 
 from reverie.api.context import Info
-from reverie.api.types.beliefs import BeliefChange, BeliefChangeFilter, ChangeCheckpoint, ChangeGap
+from reverie.api.types.beliefs import BeliefChange, ChangeCheckpoint, ChangeGap
 from reverie.api.types.dreams import Dream
 from reverie.api.types.episodes import Episode
-from reverie.api.types.filters import EpisodeFilter
+from reverie.api.types.filters import BeliefChangeFilter, EpisodeFilter
 from reverie.api.types.given import given_or_none
 from reverie.domain.changes import EVERY_CHANGE, check_change_filter, log_position
 from reverie.services import dreaming, episodes

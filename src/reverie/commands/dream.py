@@ -7,7 +7,7 @@ from contextlib import suppress
 import click
 
 from reverie.commands.notices import extractor_sentence, say
-from reverie.commands.signals import on_first_signal
+from reverie.commands.signals import until_told_to_stop
 from reverie.resources import Resources, open_resources
 from reverie.services.dreaming import everything_owed
 from reverie.settings import Settings
@@ -18,10 +18,7 @@ _LOOK_AGAIN = 0.2
 
 async def dream(settings: Settings) -> None:
     """Reads pending episodes of all tenants until none is left; ends early by SIGTERM or Ctrl-C."""
-    dreaming = asyncio.ensure_future(_dream(settings))
-    on_first_signal(dreaming.cancel)
-    with suppress(asyncio.CancelledError):
-        await dreaming
+    await until_told_to_stop(_dream(settings))
 
 
 async def _dream(settings: Settings) -> None:

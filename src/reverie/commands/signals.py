@@ -2,7 +2,9 @@
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -18,3 +20,11 @@ def on_first_signal(stop: Callable[[], object]) -> None:
 
     for number in SIGNALS:
         loop.add_signal_handler(number, first)
+
+
+async def until_told_to_stop(work: Coroutine[Any, Any, None]) -> None:
+    """Runs something to its end, or until the first of the signals, which cancels it."""
+    running = asyncio.ensure_future(work)
+    on_first_signal(running.cancel)
+    with suppress(asyncio.CancelledError):
+        await running

@@ -252,7 +252,7 @@ class BeliefChangeKind(StrEnum):
 class StoredVersion:
     """A version as the store has it. `dissolved`: the fold no longer has it, and it holds no instant of the past.
 
-    Its evidence is kept apart: which version a piece of evidence supports is told by `Recorded.supports`.
+    Its evidence is kept apart: each version names the evidence that supports it.
     """
 
     id: str

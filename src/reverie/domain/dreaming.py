@@ -30,9 +30,10 @@ class DreamingPolicy:
     """Between a first failure and the next try; it doubles with each failure."""
     longest_pause: int = 600_000
 
-    def pause_after(self, failures: int) -> int:
-        """How long to wait after so many failures in a row, at least one, in milliseconds."""
-        return min(self.longest_pause, self.first_pause << (failures - 1))
+    def pause_after(self, failures: int, asked: float | None = None) -> int:
+        """Milliseconds to wait after so many failures in a row, at least one; no fewer than the `asked` seconds."""
+        own = min(self.longest_pause, self.first_pause << (failures - 1))
+        return own if asked is None else max(own, round(asked * 1000))
 
 
 @dataclass(frozen=True, slots=True)

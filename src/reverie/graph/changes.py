@@ -6,6 +6,7 @@ from typing import Any
 from reverie.domain.beliefs import Change, Version
 from reverie.domain.changes import BeliefChange, BeliefChangeFilter, LogHead, LogPosition, LogSlice
 from reverie.domain.ids import new_id
+from reverie.graph.filters import Where, change_where
 from reverie.graph.records import CHANGE, whole
 from reverie.graph.store import Graph, Transaction
 
@@ -66,13 +67,6 @@ MATCH (x:Change) WHERE x.tenant = $t AND x.number > $after
 WITH x ORDER BY x.tenant, x.number LIMIT $limit
 RETURN collect([x.number, x.kind IS NULL, {CHANGE.row("x")}])
 """
-_CONDITIONS = {
-    "subject_ids": "x.subjectId IN $f_subject_ids",
-    "keys": "x.key IN $f_keys",
-    "domains": "x.domain IN $f_domains",
-    "belief_types": "x.beliefType IN $f_belief_types",
-    "kinds": "x.kind IN $f_kinds",
-}
 
 
 async def log_head(graph: Graph, tenant: str, number: int) -> LogHead:
@@ -89,26 +83,20 @@ async def read_log(graph: Graph, tenant: str, after: int, limit: int) -> LogSlic
     return LogSlice(changes, rows[-1][0] if rows else after)
 
 
-def _asked(wanted: BeliefChangeFilter) -> dict[str, list[str]]:
-    found = {name: getattr(wanted, name) for name in _CONDITIONS}
-    return {name: [str(value) for value in values] for name, values in found.items() if values is not None}
-
-
-def find_changes_statement(names: Sequence[str]) -> str:
-    """At most `$limit` entries after a number that pass a filter over these fields, in order."""
-    conditions = "".join(f" AND {_CONDITIONS[name]}" for name in names)
-    return (
-        f"MATCH (x:Change) WHERE x.tenant = $t AND x.number > $after AND x.kind IS NOT NULL{conditions} "
-        f"WITH x ORDER BY x.tenant, x.number LIMIT $limit RETURN collect({CHANGE.row('x')})"
+def _found(where: Where) -> str:
+    return " AND ".join(
+        ("MATCH (x:Change) WHERE x.tenant = $t", "x.number > $after", "x.kind IS NOT NULL", *where.predicates)
     )
 
 
-def count_changes_statement(names: Sequence[str]) -> str:
-    """How many entries pass a filter over these fields."""
-    conditions = "".join(f" AND {_CONDITIONS[name]}" for name in names)
-    return (
-        f"MATCH (x:Change) WHERE x.tenant = $t AND x.number > $after AND x.kind IS NOT NULL{conditions} RETURN count(x)"
-    )
+def find_changes_statement(where: Where) -> str:
+    """At most `$limit` entries after a number that pass a filter, in order."""
+    return f"{_found(where)} WITH x ORDER BY x.tenant, x.number LIMIT $limit RETURN collect({CHANGE.row('x')})"
+
+
+def count_changes_statement(where: Where) -> str:
+    """How many entries after a number pass a filter."""
+    return f"{_found(where)} RETURN count(x)"
 
 
 @whole
@@ -116,20 +104,12 @@ async def find_changes(
     graph: Graph, tenant: str, wanted: BeliefChangeFilter, after: int, limit: int
 ) -> list[BeliefChange]:
     """At most `limit` entries after a number that pass the filter, in order. One statement."""
-    asked = _asked(wanted)
-    rows = await graph.read(
-        find_changes_statement(tuple(asked)),
-        t=tenant,
-        after=after,
-        limit=limit,
-        **{f"f_{name}": values for name, values in asked.items()},
-    )
+    where = change_where(wanted)
+    rows = await graph.read(find_changes_statement(where), t=tenant, after=after, limit=limit, **where.values())
     return [CHANGE.value(row) for row in rows]
 
 
 async def count_changes(graph: Graph, tenant: str, wanted: BeliefChangeFilter, floor: int) -> int:
     """How many entries above the floor pass the filter. One statement."""
-    asked = _asked(wanted)
-    statement = count_changes_statement(tuple(asked))
-    values = {f"f_{name}": values for name, values in asked.items()}
-    return int(await graph.read(statement, t=tenant, after=floor, **values))
+    where = change_where(wanted)
+    return int(await graph.read(count_changes_statement(where), t=tenant, after=floor, **where.values()))

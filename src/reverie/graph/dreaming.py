@@ -123,20 +123,16 @@ RETURN true
 async def renew_lease(graph: Graph, lease: Lease, now: int, length: int) -> bool:
     """Moves the deadline; False where the lease is lost."""
 
-    async def work(transaction: Transaction) -> bool:
-        return bool(
-            await transaction.run(
-                RENEW_LEASE,
-                id=lease.episode_id,
-                t=lease.tenant,
-                subject=lease.subject,
-                token=lease.token,
-                now=now,
-                until=now + length,
-            )
-        )
-
-    return await graph.transact(work)
+    kept = await graph.write(
+        RENEW_LEASE,
+        id=lease.episode_id,
+        t=lease.tenant,
+        subject=lease.subject,
+        token=lease.token,
+        now=now,
+        until=now + length,
+    )
+    return bool(kept)
 
 
 READ_WORK = f"""
@@ -311,10 +307,7 @@ SET d.finishedAt = $now
 async def settle_dreams(graph: Graph, tenant: str, now: int) -> None:
     """Ends the dreams whose last episodes are gone."""
 
-    async def work(transaction: Transaction) -> None:
-        await transaction.run(SETTLE_DREAMS, t=tenant, now=now)
-
-    await graph.transact(work)
+    await graph.write(SETTLE_DREAMS, t=tenant, now=now)
 
 
 async def start_dream(graph: Graph, tenant: str, ids: Sequence[str] | None, now: int) -> Dream:
@@ -400,10 +393,7 @@ async def beat(graph: Graph, worker_id: str, now: int) -> None:
 async def leave(graph: Graph, worker_id: str) -> None:
     """A worker's good-bye."""
 
-    async def work(transaction: Transaction) -> None:
-        await transaction.run(LEAVE, id=worker_id)
-
-    await graph.transact(work)
+    await graph.write(LEAVE, id=worker_id)
 
 
 async def any_worker(graph: Graph, since: int) -> bool:

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from reverie.graph.store import Graph, Transaction
+from reverie.graph.store import Graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,31 +51,19 @@ async def anything_to_embed(graph: Graph) -> bool:
 
 async def set_vectors(graph: Graph, rows: Sequence[tuple[Unembedded, list[float]]]) -> int:
     """Keeps vectors of texts that are still the node's; returns how many were."""
-
-    async def work(transaction: Transaction) -> int:
-        return int(await transaction.run(SET_VECTORS, rows=[[node.id, node.text, vector] for node, vector in rows]))
-
-    return await graph.transact(work)
+    return int(await graph.write(SET_VECTORS, rows=[[node.id, node.text, vector] for node, vector in rows]))
 
 
 async def note_failures(graph: Graph, ids: Sequence[str]) -> None:
     """Puts nodes whose text couldn't be embedded behind the others."""
-
-    async def work(transaction: Transaction) -> None:
-        await transaction.run(NOTE_FAILURES, ids=list(ids))
-
-    await graph.transact(work)
+    await graph.write(NOTE_FAILURES, ids=list(ids))
 
 
 async def mark_all(graph: Graph) -> int:
     """Takes every vector away and marks its node, in steps; returns how many wait afterwards."""
     after = ""
     while True:
-
-        async def work(transaction: Transaction, after: str = after) -> Any:
-            return await transaction.run(MARK_SOME, after=after, limit=5_000)
-
-        count, last = await graph.transact(work)
+        count, last = await graph.write(MARK_SOME, after=after, limit=5_000)
         if not count:
             return await count_unembedded(graph)
         after = last

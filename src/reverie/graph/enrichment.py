@@ -59,13 +59,8 @@ async def take_memories(
     ids = await graph.read(WAITING_MEMORIES, now=now, limit=limit, embedded=embedded, patience=now - patience)
     if not ids:
         return []
-
-    async def work(transaction: Transaction) -> list[MemoryWork]:
-        token = new_id()
-        rows = await transaction.run(TAKE_MEMORIES, ids=sorted(ids), now=now, token=token, until=now + lease)
-        return [MemoryWork(*row) for row in rows]
-
-    return await graph.transact(work)
+    rows = await graph.write(TAKE_MEMORIES, ids=sorted(ids), now=now, token=new_id(), until=now + lease)
+    return [MemoryWork(*row) for row in rows]
 
 
 RENEW_MEMORIES = """
@@ -76,12 +71,8 @@ WITH m WHERE m.owner = $token AND m.enrichment = 'PROCESSING' SET m.leaseUntil =
 
 async def renew_memories(graph: Graph, works: Sequence[MemoryWork], now: int, lease: int) -> None:
     """Moves the deadline of memories that were taken together, as far as they still are their owner's."""
-
-    async def work(transaction: Transaction) -> None:
-        ids = sorted(one.id for one in works)
-        await transaction.run(RENEW_MEMORIES, ids=ids, token=works[0].token, now=now, until=now + lease)
-
-    await graph.transact(work)
+    ids = sorted(one.id for one in works)
+    await graph.write(RENEW_MEMORIES, ids=ids, token=works[0].token, now=now, until=now + lease)
 
 
 ENTITIES_NAMED = """
@@ -160,19 +151,9 @@ SET m.enrichment = CASE WHEN m.enrichFailures >= $attempts THEN 'FAILED' ELSE 'P
 
 async def return_memory(graph: Graph, work: MemoryWork, now: int, *, failed: bool, attempts: int, pause: int) -> None:
     """Puts a memory back among those that wait; one that failed for the last time is FAILED."""
-
-    async def back(transaction: Transaction) -> None:
-        await transaction.run(
-            FAIL_MEMORY,
-            id=work.id,
-            token=work.token,
-            now=now,
-            failure=int(failed),
-            attempts=attempts,
-            pause=pause,
-        )
-
-    await graph.transact(back)
+    await graph.write(
+        FAIL_MEMORY, id=work.id, token=work.token, now=now, failure=int(failed), attempts=attempts, pause=pause
+    )
 
 
 EXPIRED_MEMORIES = """

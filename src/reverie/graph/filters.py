@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from reverie.domain.beliefs import BeliefFilter, EpistemicStatus, HalfLives
+from reverie.domain.changes import BeliefChangeFilter
 from reverie.domain.clock import to_ms
 from reverie.domain.episodes import EpisodeFilter
 from reverie.domain.events import EventFilter
@@ -151,6 +152,7 @@ _BELIEF_COLUMNS: dict[str, str] = {
     "epistemic_statuses": "x.epistemicStatus IN $f_epistemic_statuses",
     "as_of": "x.validFrom <= $f_as_of AND x.validTo > $f_as_of",
 }
+_BELIEF_STARTS: dict[str, str] = {"subject_id": "MATCH (x:Belief {tenant: $t, subjectId: $f_subject_id})"}
 
 
 def confidence(base: str, reinforced_at: str, at: str) -> str:
@@ -170,21 +172,37 @@ def belief_where(wanted: BeliefFilter | None, half_lives: HalfLives) -> Where:
     wanted = wanted or BeliefFilter()
     if wanted.epistemic_statuses is None and wanted.as_of is None:
         wanted = replace(wanted, epistemic_statuses=(EpistemicStatus.ACTIVE,))
-    asked = {name: _plain(getattr(wanted, name)) for name in _BELIEF_COLUMNS}
-    asked = {name: value for name, value in asked.items() if value is not None}
-    predicates = [_BELIEF_COLUMNS[name] for name in asked]
-    parameters = [(f"f_{name}", value) for name, value in asked.items()]
-    if wanted.min_confidence is not None:
-        if wanted.as_of is None:
-            ended = "CASE WHEN x.validTo < $at THEN x.validTo ELSE $at END"
-            sure = confidence("x.base", "x.reinforcedAt", ended)
-        else:
-            sure = confidence(f"x.stepBases[{STEP}]", f"x.stepReinforced[{STEP}]", "$f_as_of")
-        predicates.append(f"{sure} >= $f_min_confidence")
-        parameters.append(("f_min_confidence", wanted.min_confidence))
-        parameters.append(("half_lives", tuple((kind.value, days) for kind, days in half_lives.items())))
-    start = "MATCH (x:Belief {tenant: $t, subjectId: $f_subject_id})" if wanted.subject_id is not None else None
-    return Where(tuple(predicates), tuple(parameters), start)
+    where = _where(wanted, _BELIEF_COLUMNS, _BELIEF_STARTS)
+    if wanted.min_confidence is None:
+        return where
+    if wanted.as_of is None:
+        ended = "CASE WHEN x.validTo < $at THEN x.validTo ELSE $at END"
+        sure = confidence("x.base", "x.reinforcedAt", ended)
+    else:
+        sure = confidence(f"x.stepBases[{STEP}]", f"x.stepReinforced[{STEP}]", "$f_as_of")
+    parameters = (
+        ("f_min_confidence", wanted.min_confidence),
+        ("half_lives", tuple((kind.value, days) for kind, days in half_lives.items())),
+    )
+    return replace(
+        where,
+        predicates=(*where.predicates, f"{sure} >= $f_min_confidence"),
+        parameters=(*where.parameters, *parameters),
+    )
+
+
+_CHANGE: dict[str, str] = {
+    "subject_ids": "x.subjectId IN $f_subject_ids",
+    "keys": "x.key IN $f_keys",
+    "domains": "x.domain IN $f_domains",
+    "belief_types": "x.beliefType IN $f_belief_types",
+    "kinds": "x.kind IN $f_kinds",
+}
+
+
+def change_where(wanted: BeliefChangeFilter) -> Where:
+    """The predicates of a filter of the change log, over x."""
+    return _where(wanted, _CHANGE, {})
 
 
 def entity_where(type_: str | None) -> Where:

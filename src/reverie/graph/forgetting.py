@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from reverie.domain.clock import EARLIEST_MS
 from reverie.graph.conversations import TITLE_THREADS, thread_titled
-from reverie.graph.episodes import write_closings
+from reverie.graph.episodes import LOCK_EPISODES, write_closings
 from reverie.graph.memories import DELETE_MEMORIES
 from reverie.graph.store import Graph, Transaction
 
@@ -22,7 +22,6 @@ OPTIONAL MATCH (e)-[:IN_THREAD]->(c:Conversation)
 RETURN collect([e.id, c.id])
 """
 LOCK_CONVERSATIONS = "UNWIND $ids AS i MATCH (c:Conversation&Node {id: i}) SET c.lockedAt = $now"
-LOCK_EPISODES = "UNWIND $ids AS i MATCH (e:Episode&Node {id: i}) SET e.lockedAt = $now"
 DELETE_EPISODES = """
 UNWIND $ids AS i MATCH (e:Episode&Node {id: i}) WHERE e.tenant = $t AND e.userId = $subject
 WITH collect(e) AS gone
@@ -92,20 +91,12 @@ RETURN collect([m.id, [(m)-[:HAS_TOPIC]->(x:Topic) | x.id], [(m)-[:MENTIONS]->(x
 
 async def take_subject(graph: Graph, tenant: str, subject: str, token: str, until: int) -> None:
     """Keeps workers from reading what is left of a subject."""
-
-    async def work(transaction: Transaction) -> None:
-        await transaction.run(TAKE_SUBJECT, t=tenant, subject=subject, token=token, until=until)
-
-    await graph.transact(work)
+    await graph.write(TAKE_SUBJECT, t=tenant, subject=subject, token=token, until=until)
 
 
 async def drop_subject(graph: Graph, tenant: str, subject: str) -> None:
     """Takes the last sign of a subject away."""
-
-    async def work(transaction: Transaction) -> None:
-        await transaction.run(DROP_SUBJECT, t=tenant, subject=subject)
-
-    await graph.transact(work)
+    await graph.write(DROP_SUBJECT, t=tenant, subject=subject)
 
 
 async def forget_episodes(graph: Graph, tenant: str, number: int, subject: str, now: int) -> Counter[str]:
@@ -161,11 +152,7 @@ async def forget_beliefs(graph: Graph, tenant: str, subject: str, now: int) -> C
     """Erases beliefs with their evidence; their log entries keep tenant and number alone."""
     gone: Counter[str] = Counter()
     while ids := await graph.read(SLOTS, t=tenant, subject=subject, limit=STEP // 10):
-
-        async def work(transaction: Transaction, ids: Sequence[str] = ids) -> Counter[str]:
-            return Counter(BELIEF=await transaction.run(DELETE_SLOTS, ids=sorted(ids), now=now))
-
-        gone += await graph.transact(work)
+        gone += Counter(BELIEF=await graph.write(DELETE_SLOTS, ids=sorted(ids), now=now))
     return gone
 
 
@@ -175,13 +162,9 @@ async def forget_memories(graph: Graph, tenant: str, subject: str) -> tuple[Coun
     topics: set[str] = set()
     entities: set[str] = set()
     while rows := await graph.read(MEMORIES, t=tenant, subject=subject, limit=STEP):
-
-        async def work(transaction: Transaction, rows: Sequence[Sequence[str]] = rows) -> Counter[str]:
-            # expired ones too, which a caller's own deletion wouldn't find
-            doomed = [[tenant, row[0]] for row in rows]
-            return Counter(MEMORY=len(await transaction.run(DELETE_MEMORIES, rows=doomed, now=EARLIEST_MS - 1)))
-
-        gone += await graph.transact(work)
+        # expired ones too, which a caller's own deletion wouldn't find
+        doomed = [[tenant, row[0]] for row in rows]
+        gone += Counter(MEMORY=len(await graph.write(DELETE_MEMORIES, rows=doomed, now=EARLIEST_MS - 1)))
         topics.update(topic for row in rows for topic in row[1])
         entities.update(entity for row in rows for entity in row[2])
     return gone, topics, entities

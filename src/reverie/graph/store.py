@@ -152,6 +152,10 @@ class Graph:
             await asyncio.sleep(random.uniform(0, min(1.0, 0.02 * 2**attempt)))  # noqa: S311 - no secret
         raise AssertionError("unreachable")
 
+    async def write(self, statement: str, **parameters: Any) -> Any:
+        """Runs one writing statement in a transaction of its own, as `transact` does: its first record's first value."""
+        return await self.transact(lambda transaction: transaction.run(statement, **parameters))
+
     async def _try(self, work: Callable[[Transaction], Awaitable[T]], deadline: float) -> T:
         async with self._driver.session(
             database=self._database, default_access_mode=WRITE_ACCESS, fetch_size=-1

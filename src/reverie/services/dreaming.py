@@ -92,16 +92,15 @@ async def _read_and_apply(resources: Resources, lease: Lease) -> None:
     except LeaseLost:
         log.info("an episode went to another worker meanwhile", extra={"episode": lease.episode_id})
     except ExtractionFailed as error:
-        asked = 0 if error.retry_after is None else round(error.retry_after * 1000)
-        await _failed(resources, lease, str(error), asked)
+        await _failed(resources, lease, str(error), error.retry_after)
     except (Unavailable, asyncio.CancelledError):
         raise
     except Exception:
         log.exception("episode %s could not be read", lease.episode_id)
-        await _failed(resources, lease, "reading it went wrong on our side; the log of the worker tells more", 0)
+        await _failed(resources, lease, "reading it went wrong on our side; the log of the worker tells more", None)
 
 
-async def _failed(resources: Resources, lease: Lease, reason: str, asked: int) -> None:
+async def _failed(resources: Resources, lease: Lease, reason: str, asked: float | None) -> None:
     policy = resources.dreaming
     with suppress(LeaseLost):
         status = await dreaming.fail_episode(
@@ -110,7 +109,7 @@ async def _failed(resources: Resources, lease: Lease, reason: str, asked: int) -
             reason,
             now_ms(),
             attempts=policy.attempts,
-            pause_after=lambda failures: max(asked, policy.pause_after(failures)),
+            pause_after=lambda failures: policy.pause_after(failures, asked),
         )
         log.warning("episode %s could not be read (%s): %s", lease.episode_id, status.value.lower(), reason)
         if status is ConsolidationStatus.FAILED:

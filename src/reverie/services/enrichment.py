@@ -77,14 +77,13 @@ async def _enrich(resources: Resources, work: MemoryWork) -> None:
         reading = await resources.extractor.read_memory(work.content, known)
         await _apply(resources, work, reading)
     except ExtractionFailed as error:
-        asked = 0 if error.retry_after is None else round(error.retry_after * 1000)
         log.warning("memory %s could not be read: %s", work.id, error)
-        await _failed(resources, work, asked)
+        await _failed(resources, work, error.retry_after)
     except Unavailable:
         raise
     except Exception:
         log.exception("memory %s could not be read", work.id)
-        await _failed(resources, work, 0)
+        await _failed(resources, work, None)
 
 
 async def _apply(resources: Resources, work: MemoryWork, reading: MemoryReading) -> None:
@@ -100,8 +99,8 @@ async def _apply(resources: Resources, work: MemoryWork, reading: MemoryReading)
         await _return(resources, work)
 
 
-async def _failed(resources: Resources, work: MemoryWork, asked: int) -> None:
-    pause = max(asked, resources.dreaming.pause_after(work.failures + 1))
+async def _failed(resources: Resources, work: MemoryWork, asked: float | None) -> None:
+    pause = resources.dreaming.pause_after(work.failures + 1, asked)
     await _return(resources, work, failed=True, pause=pause)
 
 

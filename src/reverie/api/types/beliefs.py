@@ -112,32 +112,6 @@ class BeliefChange(Node):
         return isinstance(value, (changes.BeliefChange, cls))
 
 
-@strawberry.input(description="Which changes; every field that is given must hold.")
-class BeliefChangeFilter:
-    subject_ids: list[str] | None = strawberry.field(default=UNSET, description="About any of these subjects.")
-    keys: list[str] | None = strawberry.field(default=UNSET, description="Of any of these keys.")
-    domains: list[str] | None = strawberry.field(
-        default=UNSET, description="Of any of these domains, as they were at the change."
-    )
-    belief_types: list[BeliefType] | None = strawberry.field(
-        default=UNSET, description="Of any of these types, as they were at the change."
-    )
-    kinds: list[BeliefChangeKind] | None = strawberry.field(default=UNSET, description="Of any of these kinds.")
-
-    def to_domain(self) -> changes.BeliefChangeFilter:
-        return changes.BeliefChangeFilter(
-            subject_ids=_members(self.subject_ids),
-            keys=_members(self.keys),
-            domains=_members(self.domains),
-            belief_types=_members(self.belief_types),
-            kinds=_members(self.kinds),
-        )
-
-
-def _members(given: list[Any] | None) -> tuple[Any, ...] | None:
-    return None if given is None or given is UNSET else tuple(given)
-
-
 @strawberry.input(description="What is to be believed.")
 class UpsertBeliefInput:
     subject_id: str = strawberry.field(description=SUBJECT)

@@ -9,8 +9,8 @@ from strawberry import UNSET
 
 from reverie.api.types.enums import OrderDirection
 from reverie.api.types.given import given_or_none
-from reverie.domain import beliefs, episodes, events, memories, search, topics
-from reverie.domain.beliefs import BeliefType, EpistemicStatus
+from reverie.domain import beliefs, changes, episodes, events, memories, search, topics
+from reverie.domain.beliefs import BeliefChangeKind, BeliefType, EpistemicStatus
 from reverie.domain.episodes import ConsolidationStatus, EpisodeOutcome
 from reverie.domain.events import EventType
 from reverie.domain.memories import MemoryOrderField, MemoryType
@@ -130,6 +130,28 @@ class BeliefFilter:
             epistemic_statuses=_members(self.epistemic_statuses),
             min_confidence=given_or_none(self.min_confidence),
             as_of=given_or_none(self.as_of),
+        )
+
+
+@strawberry.input(description="Which changes; every field that is given must hold.")
+class BeliefChangeFilter:
+    subject_ids: list[str] | None = strawberry.field(default=UNSET, description="About any of these subjects.")
+    keys: list[str] | None = strawberry.field(default=UNSET, description="Of any of these keys.")
+    domains: list[str] | None = strawberry.field(
+        default=UNSET, description="Of any of these domains, as they were at the change."
+    )
+    belief_types: list[BeliefType] | None = strawberry.field(
+        default=UNSET, description="Of any of these types, as they were at the change."
+    )
+    kinds: list[BeliefChangeKind] | None = strawberry.field(default=UNSET, description="Of any of these kinds.")
+
+    def to_domain(self) -> changes.BeliefChangeFilter:
+        return changes.BeliefChangeFilter(
+            subject_ids=_members(self.subject_ids),
+            keys=_members(self.keys),
+            domains=_members(self.domains),
+            belief_types=_members(self.belief_types),
+            kinds=_members(self.kinds),
         )
 
 
