@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
+from reverie.domain.beliefs import BeliefUpsert
 from reverie.domain.clock import now_ms
 from reverie.domain.conversations import ConversationDraft
 from reverie.domain.dreaming import DreamingPolicy
@@ -15,12 +16,14 @@ from reverie.domain.ids import new_id
 from reverie.domain.memories import MemoryBatch, MemoryDraft, MemoryType
 from reverie.domain.topics import TopicRef
 from reverie.graph import conversations, memories
+from reverie.graph.beliefs import Upsert, write_beliefs
 from reverie.graph.events import record_events
 from reverie.graph.schema import await_words
 from reverie.graph.writes import Write
 from reverie.resources import Resources
 
 MEMORIES, TOPICS, ENTITIES, CONVERSATIONS, COMMUNITIES, EVENTS = 20_000, 200, 500, 50, 20, 4_000
+BELIEFS = 2_000
 BATCH = 2_000
 MARK = "crowdmark"
 """A word in every text of the crowd's, and in no other tenant's."""
@@ -81,6 +84,12 @@ async def fill_crowd(resources: Resources) -> Crowd:
         events = EventBatch(tuple(_event(place) for place in range(start, start + BATCH)), DreamingPolicy().idle_gap)
         lived = [write("recordEvents", events, BATCH)]
         await resources.graph.transact(lambda transaction, lived=lived: record_events(transaction, lived))  # type: ignore[misc]  # as above
+    half_lives = DreamingPolicy().half_lives
+    held = [
+        write("upsertBelief", Upsert(BeliefUpsert(f"{MARK}-user-{n % 40}", f"likes.{n // 80}", f"{n}"), half_lives), 1)
+        for n in range(BELIEFS)
+    ]
+    await resources.graph.transact(lambda transaction: write_beliefs(transaction, held))
     community_ids = [new_id() for _ in range(COMMUNITIES)]
     await resources.graph.execute(CREATE_COMMUNITIES, t=tenant, ids=community_ids, mark=MARK)
     await await_words(resources.graph)

@@ -131,6 +131,35 @@ async def test_what_changed_while_it_was_read_is_read_again(api: Api, reader: Re
     assert {node["name"] for node in found["entities"]["nodes"]} == {"Harbor", "Neo4j"}
 
 
+@pytest.mark.parametrize("first", ["DONE", "FAILED"])
+async def test_a_new_content_is_read_anew(first: str, api: Api, reader: Reader) -> None:
+    memory_id = await create(api, "Harbor depends on Redis")
+    reader.faults.extend([failing(500)] * 2 if first == "FAILED" else [])
+    while (await memory(api, memory_id))["enrichment"] == "PENDING":
+        await reader.read()
+        await asyncio.sleep(0.25)
+    assert (await memory(api, memory_id))["enrichment"] == first
+
+    change = {"id": memory_id, "content": "Harbor depends on Neo4j"}
+    await api.mutate("updateMemory", "UpdateMemoryInput", "memory { id }", change)
+
+    assert (await memory(api, memory_id))["enrichment"] == "PENDING"
+    assert await reader.read() == 1
+    found = await memory(api, memory_id)
+    assert found["enrichment"] == "DONE"
+    assert {"subject": "Harbor", "object": "Neo4j"} in found["facts"]["nodes"]
+
+
+async def test_what_nobody_was_to_read_stays_unread_with_a_new_content(api: Api, reader: Reader) -> None:
+    memory_id = await create(api, "Harbor depends on Redis", enrich=False)
+
+    change = {"id": memory_id, "content": "Harbor depends on Neo4j"}
+    await api.mutate("updateMemory", "UpdateMemoryInput", "memory { id }", change)
+
+    assert (await memory(api, memory_id))["enrichment"] == "DONE"
+    assert await reader.read() == 0
+
+
 async def test_what_was_deleted_while_it_was_read_stays_deleted(api: Api, reader: Reader) -> None:
     memory_id = await create(api, "Harbor depends on Redis")
     reader.faults.append(slow(1.0))

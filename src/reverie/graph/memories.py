@@ -27,9 +27,9 @@ class _Rows:
     """What one transaction writes for its memories, gathered over all of them."""
 
     memories: list[dict[str, Any]] = field(default_factory=list)
-    topics: set[tuple[str, str]] = field(default_factory=set)
-    entities: set[tuple[str, str]] = field(default_factory=set)
-    belongs: list[tuple[str, str]] = field(default_factory=list)
+    topics: dict[str, int] = field(default_factory=dict)
+    entities: dict[str, int] = field(default_factory=dict)
+    conversations: dict[str, int] = field(default_factory=dict)
     related: list[tuple[str, str, str]] = field(default_factory=list)
     facts: list[FactRow] = field(default_factory=list)
 
@@ -43,18 +43,19 @@ UNWIND $rows AS k MATCH (c:Conversation&Node {id: k[1]}) WHERE c.tenant = k[0]
 RETURN collect(DISTINCT [k[0], k[1]])
 """
 CREATE_MEMORIES = """
-UNWIND $rows AS row
-CREATE (m:Memory:Node) SET m = row.properties
-FOREACH (_ IN CASE WHEN row.unembedded THEN [1] ELSE [] END | SET m:Unembedded)
+CALL () { UNWIND $topics AS i OPTIONAL MATCH (n:Topic&Node {id: i}) RETURN collect(CASE WHEN n IS NULL THEN [] ELSE [n] END) AS topics }
+CALL () { UNWIND $entities AS i OPTIONAL MATCH (n:Entity&Node {id: i}) RETURN collect(CASE WHEN n IS NULL THEN [] ELSE [n] END) AS entities }
+CALL () { UNWIND $conversations AS i OPTIONAL MATCH (n:Conversation&Node {id: i}) RETURN collect(CASE WHEN n IS NULL THEN [] ELSE [n] END) AS conversations }
+FOREACH (found IN conversations | FOREACH (c IN found | SET c.updatedAt = CASE WHEN c.updatedAt < $now THEN $now ELSE c.updatedAt END))
+FOREACH (row IN $rows |
+  CREATE (m:Memory:Node) SET m = row.properties
+  FOREACH (_ IN CASE WHEN row.unembedded THEN [1] ELSE [] END | SET m:Unembedded)
+  FOREACH (place IN row.topics | FOREACH (t IN topics[place] | CREATE (m)-[:HAS_TOPIC]->(t)))
+  FOREACH (place IN row.entities | FOREACH (e IN entities[place] | CREATE (m)-[:MENTIONS]->(e)))
+  FOREACH (place IN row.conversations | FOREACH (c IN conversations[place] | CREATE (m)-[:BELONGS_TO]->(c))))
+RETURN all(found IN topics + entities + conversations WHERE found <> [])
 """
-CONNECT_TOPICS = """
-UNWIND $rows AS k MATCH (m:Memory&Node {id: k[0]}) MATCH (t:Topic&Node {id: k[1]})
-CREATE (m)-[:HAS_TOPIC]->(t) RETURN count(*)
-"""
-CONNECT_ENTITIES = """
-UNWIND $rows AS k MATCH (m:Memory&Node {id: k[0]}) MATCH (e:Entity&Node {id: k[1]})
-CREATE (m)-[:MENTIONS]->(e) RETURN count(*)
-"""
+"""Whether all was there to be connected: each topic, entity and conversation is looked up once, and rows name it by its place."""
 CONNECT_CONVERSATIONS = """
 UNWIND $rows AS k MATCH (m:Memory&Node {id: k[0]}) MATCH (c:Conversation&Node {id: k[1]})
 SET c.updatedAt = CASE WHEN c.updatedAt < $now THEN $now ELSE c.updatedAt END
@@ -82,10 +83,16 @@ async def create_memories(transaction: Transaction, writes: Sequence[Write]) -> 
         if not refused[place]:
             for draft, memory_id, vector in zip(batch.drafts, batch.ids, batch.vectors, strict=True):
                 _gather(rows, write, draft, memory_id, vector, resolved)
-    await transaction.run(CREATE_MEMORIES, rows=rows.memories)
-    await _connect(transaction, CONNECT_TOPICS, sorted(rows.topics))
-    await _connect(transaction, CONNECT_ENTITIES, sorted(rows.entities))
-    await _connect(transaction, CONNECT_CONVERSATIONS, rows.belongs, now=now)
+    complete = await transaction.run(
+        CREATE_MEMORIES,
+        rows=rows.memories,
+        topics=list(rows.topics),
+        entities=list(rows.entities),
+        conversations=list(rows.conversations),
+        now=now,
+    )
+    if not complete:
+        raise Raced
     await _connect(transaction, CONNECT_MEMORIES, rows.related)
     await write_facts(transaction, rows.facts)
     return [
@@ -133,17 +140,20 @@ def _gather(
         {
             "properties": memory_properties(write, draft, memory_id, vector),
             "unembedded": vector is None,
+            "topics": _places(rows.topics, [resolved.topic(write.tenant, ref) for ref in draft.topics]),
+            "entities": _places(rows.entities, [resolved.entity(write.tenant, ref) for ref in draft.entities]),
+            "conversations": _places(rows.conversations, filter(None, [draft.conversation_id])),
         }
     )
-    entities = [resolved.entity(write.tenant, ref) for ref in draft.entities]
-    rows.topics.update((memory_id, resolved.topic(write.tenant, ref)) for ref in draft.topics)
-    rows.entities.update((memory_id, entity) for entity in entities)
-    if draft.conversation_id is not None:
-        rows.belongs.append((memory_id, draft.conversation_id))
     rows.related.extend((memory_id, related, new_id()) for related in dict.fromkeys(draft.related_to))
     rows.facts.extend(
         FactRow(write.tenant, write.number, new_id(), fact, write.now, (memory_id,), ()) for fact in draft.facts
     )
+
+
+def _places(known: dict[str, int], ids: Iterable[str]) -> list[int]:
+    """The places of ids among all that the transaction connects to, each once; an unknown one takes the next."""
+    return sorted({known.setdefault(wanted, len(known)) for wanted in ids})
 
 
 def memory_properties(write: Write, draft: MemoryDraft, memory_id: str, vector: list[float] | None) -> dict[str, Any]:
@@ -166,6 +176,7 @@ def memory_properties(write: Write, draft: MemoryDraft, memory_id: str, vector: 
         "createdAt": write.now,
         "updatedAt": write.now,
         "enrichment": (EnrichmentStatus.PENDING if draft.enrich else EnrichmentStatus.DONE).value,
+        "unread": None if draft.enrich else True,
         "embedding": vector,
     }
 
@@ -192,7 +203,10 @@ SET_MEMORY = """
 MATCH (m:Memory&Node {id: $id}) SET m += $properties
 FOREACH (_ IN CASE WHEN $unembedded THEN [1] ELSE [] END | SET m:Unembedded)
 FOREACH (_ IN CASE WHEN $embedded THEN [1] ELSE [] END | REMOVE m:Unembedded)
+FOREACH (_ IN CASE WHEN $reworded AND m.unread IS NULL THEN [1] ELSE [] END |
+  SET m.enrichment = 'PENDING', m.enrichFailures = null, m.notBefore = null, m.owner = null, m.leaseUntil = null)
 """
+"""A new content is read anew, by whoever takes it next, unless the memory is one that nobody was to read."""
 LEAVE_CONVERSATION = "MATCH (m:Memory&Node {id: $id})-[r:BELONGS_TO]->(:Conversation) DELETE r"
 ADD_TOPICS = """
 UNWIND $ids AS i MATCH (m:Memory&Node {id: $id}) MATCH (t:Topic&Node {id: i}) MERGE (m)-[:HAS_TOPIC]->(t) RETURN count(*)
@@ -242,6 +256,7 @@ async def _update_memory(transaction: Transaction, write: Write) -> Outcome:
         properties=properties,
         unembedded=given(change.content) and update.vector is None,
         embedded=update.vector is not None,
+        reworded=given(change.content),
     )
     if given(change.conversation_id):
         await transaction.run(LEAVE_CONVERSATION, id=change.id)
