@@ -105,7 +105,7 @@ async def open_resources(
     """
     async with AsyncExitStack() as stack:
         graph = await stack.enter_async_context(open_neo4j(settings, notify, progress=progress))
-        choice, embedder, record = await _open_embedder(stack, graph, settings)
+        choice, embedder, record = await _open_embedder(stack, graph, settings, notify)
         commits = Commits(graph)
         stack.push_async_callback(commits.close)
         bell = make_bell(settings)
@@ -182,11 +182,11 @@ def make_extractor(settings: Settings) -> Extractor:
 
 
 async def _open_embedder(
-    stack: AsyncExitStack, graph: Graph, settings: Settings
+    stack: AsyncExitStack, graph: Graph, settings: Settings, notify: Callable[[str], None]
 ) -> tuple[Choice, Embedder | None, StoreRecord]:
     """Sets the store up, and opens the embedder that it is used with, which is recorded where it is the first."""
     patient = graph.with_time_limit(SET_UP_LIMIT)
-    record = await set_up(patient, analysis=ANALYSIS_VERSION)
+    record = await set_up(patient, analysis=ANALYSIS_VERSION, notify=notify)
     choice = choose(settings, record, empty=record.embedder is None and not await anything_to_embed(patient))
     embedder = make_embedder(settings, choice)
     if embedder is None:

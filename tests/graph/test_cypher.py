@@ -43,6 +43,7 @@ from reverie.graph.relations import (
     page_statement,
 )
 from reverie.graph.search import Arms, search_statement
+from reverie.graph.words import VECTOR_LABELS
 from reverie.local import LocalNeo4j
 
 MODULES = {
@@ -50,7 +51,18 @@ MODULES = {
     for found in pkgutil.iter_modules(reverie.graph.__path__)
 }
 STATEMENT = re.compile(r"\s*(CYPHER 25\s+)?(CALL|CREATE|DROP|MATCH|MERGE|OPTIONAL|RETURN|SHOW|UNWIND|WITH)\b")
-FRAGMENTS = {"_DREAM", "_LIVING", "_OWN", "_RELATED", "_SOURCED", "_SUBJECT", "SOME_EXPIRED", "STEP"}
+FRAGMENTS = {
+    "_BEFORE",
+    "_DREAM",
+    "_LIVING",
+    "_OWN",
+    "_RELATED",
+    "_SOURCE",
+    "_SOURCED",
+    "_SUBJECT",
+    "SOME_EXPIRED",
+    "STEP",
+}
 """Upper-case texts that statements are composed of."""
 COMPOSERS = {
     "count_changes_statement",
@@ -75,6 +87,8 @@ BY_LABEL = {
     "dreaming.ANY_WORKER",
     "dreaming.CANDIDATES",
     "enrichment.EXPIRED_MEMORIES",
+    # all that is found by word, counted once before it is indexed anew
+    "words.COUNT_WORDED",
 }
 """Reading texts that may look through all nodes of a label."""
 MOMENT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -203,7 +217,7 @@ def test_what_may_go_by_label_is_there() -> None:
     assert CONSTANTS.keys() >= BY_LABEL
 
 
-@pytest.mark.parametrize("label", schema.VECTOR_LABELS)
+@pytest.mark.parametrize("label", VECTOR_LABELS)
 async def test_a_vector_index_is_planned(explain: Explain, label: str) -> None:
     for text in (schema.vector_index(label, 384), schema.no_index(f"{label.lower()}_embedding")):
         assert (await explain(text)).kind == "s"
@@ -440,6 +454,11 @@ def _arms() -> Iterator[Arms]:
     yield Arms((), True)
     for kind in VECTOR_KINDS:
         yield Arms((kind,), False)
+    for kind, wanted in (
+        (SearchKind.BELIEF, MemoryFilter(subject_id="a", created_after=MOMENT)),
+        (SearchKind.EPISODE, MemoryFilter(agent_id="a")),
+    ):
+        yield Arms((kind,), True, memory_where(wanted).predicates, filter_in_index=True)
     for wanted in (EVERY_FIELD, IN_INDEX, *STARTS):
         where = memory_where(wanted)
         start = None if index_can_decide(wanted) else where.start

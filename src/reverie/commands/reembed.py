@@ -21,7 +21,7 @@ async def reembed(settings: Settings) -> None:
     async with AsyncExitStack() as stack:
         opened = await stack.enter_async_context(open_neo4j(settings, say, progress=sys.stderr.isatty()))
         graph = opened.with_time_limit(SET_UP_LIMIT)
-        record = await set_up(graph, analysis=ANALYSIS_VERSION)
+        record = await set_up(graph, analysis=ANALYSIS_VERSION, notify=say)
         # as for a new store: what made the vectors until now has no say
         choice = choose(settings, replace(record, embedder=None, dimensions=None), empty=True)
         embedder = make_embedder(settings, choice)

@@ -90,6 +90,11 @@ class Evidence:
         return (self.time, self.kind, self.form, self.confidence, self.id)
 
 
+def belief_text(subject: str, key: str, value: str) -> str:
+    """What a belief says, as words: (alex, preference.code_style, spaces) → `alex preference code style: spaces`."""
+    return f"{subject} {key.replace('.', ' ').replace('_', ' ')}: {value}"
+
+
 Step = tuple[int, float, int]
 """From a time on: the base, and when it was reinforced."""
 

@@ -1,7 +1,7 @@
 """How the rankings of several arms of a search become one."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Generic, TypeVar
 
@@ -64,6 +64,32 @@ def fuse(
         ranked.append(Ranked(item, score, semantic_rank, semantic_score, keyword_rank, keyword_score))
     ranked.sort(key=_order)
     return ranked[:most]
+
+
+NEAR: Mapping[int, float] = {1: 0.3, 2: 0.2}
+"""What of its score an item lends to those one and two turns away in its conversation, as measured best on LoCoMo."""
+
+
+def lend(
+    ranking: Sequence[Ranked[K]], places: Mapping[K, tuple[str, int]], near: Mapping[int, float] = NEAR
+) -> list[Ranked[K]]:
+    """The ranking after each item lent of its score to its neighbours in the ranking, best first.
+
+    `places` tells of some items their conversation and their turn in it; `near` which part of a score goes to an item
+    so many turns away, on either side. What is lent is of the scores before, so that the order of lending is nothing.
+    Ties go as in `fuse`.
+    """
+    scores = {places[ranked.item]: ranked.score for ranked in ranking if ranked.item in places}
+    lent = []
+    for ranked in ranking:
+        if ranked.item in places:
+            conversation, turn = places[ranked.item]
+            around = ((part, turn + side * away) for away, part in near.items() for side in (-1, 1))
+            gain = sum(part * scores.get((conversation, other), 0.0) for part, other in around)
+            lent.append(replace(ranked, score=ranked.score + gain) if gain else ranked)
+        else:
+            lent.append(ranked)
+    return sorted(lent, key=_order)
 
 
 def _ranks(arm: str, pairs: Sequence[tuple[K, float]]) -> dict[K, tuple[int, float]]:

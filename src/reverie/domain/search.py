@@ -4,9 +4,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from reverie.domain import policy
+from reverie.domain.beliefs import Belief, belief_text
 from reverie.domain.checks import Checks
 from reverie.domain.conversations import Conversation
 from reverie.domain.entities import Entity
+from reverie.domain.episodes import Episode
 from reverie.domain.facts import Fact
 from reverie.domain.memories import Memory, MemoryFilter, check_memory_filter
 from reverie.domain.topics import Topic
@@ -20,16 +22,32 @@ class SearchMode(StrEnum):
 
 class SearchKind(StrEnum):
     MEMORY = "MEMORY"
+    BELIEF = "BELIEF"
     FACT = "FACT"
     ENTITY = "ENTITY"
     TOPIC = "TOPIC"
     CONVERSATION = "CONVERSATION"
+    EPISODE = "EPISODE"
 
 
-DATED_KINDS = (SearchKind.MEMORY, SearchKind.FACT, SearchKind.CONVERSATION)
-"""Kinds that have a createdAt of their own."""
-VECTOR_KINDS = (SearchKind.MEMORY, SearchKind.TOPIC)
+VECTOR_KINDS = (SearchKind.MEMORY, SearchKind.TOPIC, SearchKind.BELIEF, SearchKind.EPISODE)
 """Kinds that carry a vector."""
+_MEMORY_ONLY = frozenset({SearchKind.MEMORY})
+_DATED = frozenset({SearchKind.MEMORY, SearchKind.BELIEF, SearchKind.FACT, SearchKind.CONVERSATION})
+_HAVING = {
+    "memory_types": _MEMORY_ONLY,
+    "min_importance": _MEMORY_ONLY,
+    "conversation_id": _MEMORY_ONLY,
+    "topic_ids": _MEMORY_ONLY,
+    "entity_ids": _MEMORY_ONLY,
+    "subject_id": frozenset({SearchKind.MEMORY, SearchKind.BELIEF}),
+    "agent_id": frozenset({SearchKind.MEMORY, SearchKind.EPISODE}),
+    "event_after": _MEMORY_ONLY,
+    "event_before": _MEMORY_ONLY,
+    "created_after": _DATED,
+    "created_before": _DATED,
+}
+"""Which kinds have what a field of the filter asks for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,33 +60,21 @@ class SearchFilter:
     def searched(self) -> tuple[SearchKind, ...]:
         """The kinds that can hold every field that is set."""
         asked = tuple(SearchKind) if self.kinds is None else tuple(dict.fromkeys(self.kinds))
-        if any(getattr(self.memory, name) is not None for name in _MEMORY_ONLY):
-            return tuple(kind for kind in asked if kind is SearchKind.MEMORY)
-        if self.memory.created_after is not None or self.memory.created_before is not None:
-            return tuple(kind for kind in asked if kind in DATED_KINDS)
-        return asked
-
-
-_MEMORY_ONLY = (
-    "memory_types",
-    "min_importance",
-    "conversation_id",
-    "topic_ids",
-    "entity_ids",
-    "subject_id",
-    "agent_id",
-    "event_after",
-    "event_before",
-)
+        able = [kinds for name, kinds in _HAVING.items() if getattr(self.memory, name) is not None]
+        return tuple(kind for kind in asked if all(kind in kinds for kinds in able))
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What both arms of a search found, best first: (id, score) each, with the things by id."""
+    """What both arms of a search found, best first: (id, score) each, with the things by id.
+
+    `places` are the conversation and the turn in it of those that have them.
+    """
 
     semantic: list[tuple[str, float]]
     keyword: list[tuple[str, float]]
     found: dict[str, object]
+    places: dict[str, tuple[str, int]]
 
 
 def check_search(query: str, wanted: SearchFilter) -> None:
@@ -79,18 +85,29 @@ def check_search(query: str, wanted: SearchFilter) -> None:
     check_memory_filter(wanted.memory)
 
 
-def matched_text(thing: object) -> str:
-    """The text of a hit that its highlights are cut from."""
+def embedded_text(thing: object, before: str | None) -> str:
+    """What a thing's vector is made of: what is searched of it, after what was said before it."""
+    text = searched_text(thing)
+    return f"{before}\n{text}" if before else text
+
+
+def searched_text(thing: object) -> str:
+    """What of a thing is found by word and by meaning, and what a hit's highlights are cut from; "" for nothing."""
     match thing:
         case Memory():
-            return thing.content
+            text = thing.content
         case Fact():
-            return f"{thing.subject} {thing.predicate} {thing.object}"
+            text = f"{thing.subject} {thing.predicate} {thing.object}"
         case Conversation():
-            return thing.title
+            text = thing.title
         case Topic():
-            return thing.name
+            text = thing.name
+        case Belief():
+            text = belief_text(thing.subject_id, thing.key, thing.value)
+        case Episode():
+            text = "" if thing.summary is None else thing.summary
         case Entity():
-            return "\n".join((thing.name, *thing.aliases))
+            text = "\n".join((thing.name, *thing.aliases))
         case _:
             raise TypeError(f"{type(thing).__name__} is no search result")
+    return text

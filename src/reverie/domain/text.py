@@ -21,8 +21,9 @@ from unicodedata import digit, is_normalized, normalize
 import regex
 from snowballstemmer.english_stemmer import EnglishStemmer  # type: ignore[import-untyped]  # ships no types
 
-ANALYSIS_VERSION: int = 1
-"""Of `words`: raised with every change of its results, as what was indexed by another version must be indexed again."""
+ANALYSIS_VERSION: int = 2
+"""Of what is indexed by word, and how: raised with every change of that, as what was indexed by another version must be
+indexed again."""
 
 LONGEST_WORD = 64
 """Characters of a word; of a longer one the beginning and a hash are kept, in writing and asking alike."""

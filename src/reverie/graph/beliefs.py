@@ -23,6 +23,7 @@ from reverie.domain.beliefs import (
     Ledger,
     StoredVersion,
     Version,
+    belief_text,
 )
 from reverie.domain.clock import NEVER_MS, to_ms
 from reverie.domain.entities import Entity
@@ -32,6 +33,7 @@ from reverie.errors import Conflict, NotFound, Refusals
 from reverie.graph.changes import log_changes
 from reverie.graph.records import BELIEF, ENTITY, whole
 from reverie.graph.store import Graph, Raced, Transaction
+from reverie.graph.words import words_of
 from reverie.graph.writes import Outcome, Write
 
 Identity = tuple[str, str, str]
@@ -44,6 +46,7 @@ class Slot:
 
     id: str
     identity: Identity
+    number: int
     ledger: Ledger
     clock: int
     stored: dict[str, "Stored"]
@@ -71,14 +74,14 @@ READ_SLOTS = """
 UNWIND range(0, size($rows) - 1) AS place
 MATCH (s:Slot {tenant: $rows[place][0], subjectId: $rows[place][1], key: $rows[place][2]})
 RETURN collect([
-  place, s.id, s.versions, datetime.realtime().epochMillis,
+  place, s.id, s.versions, datetime.realtime().epochMillis, COLLECT { MATCH (t:Tenant {name: s.tenant}) RETURN t.number }[0],
   [(s)<-[:EVIDENCE_FOR]-(e:Evidence) | [
     e.id, e.kind, e.value, e.time, e.confidence, e.beliefType, e.domain, e.episodeId, e.eventId, e.reason, e.mark,
     [(e)-[:SUPPORTS]->(b:Belief) | b.id][0]
   ]],
   [(s)<-[:VERSION_OF]-(b:Belief) | [
     b.id, b.version, b.foundedBy, b.value, b.beliefType, b.domain, b.epistemicStatus, b.validFrom, b.validTo, b.base,
-    b.reinforcedAt, b.createdAt, b.dissolved, b {.*, embedding: null, words: null}, [(b)-[:SUPERSEDED_BY]->(h:Belief) | h.id][0],
+    b.reinforcedAt, b.createdAt, b.dissolved, b {.*, embedding: null}, [(b)-[:SUPERSEDED_BY]->(h:Belief) | h.id][0],
     [(b)-[:SUPERSEDES]->(h:Belief) | h.id][0]
   ]]
 ])
@@ -99,7 +102,7 @@ async def lock_slots(
 
 
 def _slot(identity: Identity, row: Sequence[Any], half_lives: HalfLives) -> Slot:
-    slot_id, last_number, clock, evidence_rows, version_rows = row
+    slot_id, last_number, clock, number, evidence_rows, version_rows = row
     evidence: list[Evidence] = []
     supported: dict[str | None, list[str]] = {}
     marks: set[str] = set()
@@ -138,7 +141,9 @@ def _slot(identity: Identity, row: Sequence[Any], half_lives: HalfLives) -> Slot
         versions.append(StoredVersion(one[0], one[1], version, one[11], one[12], one[14], one[15]))
         stored[one[0]] = Stored(one[13], frozenset(held), one[14], one[15])
     versions.sort(key=lambda kept: kept.number)
-    return Slot(slot_id, identity, Ledger(half_lives, evidence, versions, last_number), clock, stored, [], [], marks)
+    return Slot(
+        slot_id, identity, number, Ledger(half_lives, evidence, versions, last_number), clock, stored, [], [], marks
+    )
 
 
 def record(slot: Slot, evidence: Evidence) -> list[Change]:
@@ -170,12 +175,18 @@ WITH e, row WHERE row.properties.eventId IS NOT NULL
 MATCH (v:Event&Node {id: row.properties.eventId})
 CREATE (e)-[:QUOTES]->(v)
 """
-SET_BELIEFS = "UNWIND $rows AS row MATCH (b:Belief&Node {id: row.id}) SET b += row"
+SET_BELIEFS = """
+UNWIND $rows AS row MATCH (b:Belief&Node {id: row.id}) SET b += row
+FOREACH (_ IN CASE WHEN row.activeSlot IS NULL THEN [1] ELSE [] END | SET b.embedding = null REMOVE b:Unembedded)
+FOREACH (_ IN CASE WHEN row.activeSlot IS NULL OR b.embedding IS NOT NULL THEN [] ELSE [1] END | SET b:Unembedded)
+"""
+"""Only what holds is found."""
 CREATE_BELIEFS = """
 UNWIND $rows AS row
 MATCH (s:Slot {id: row.slot})
 CREATE (b:Belief:Node) SET b = row.properties
 CREATE (b)-[:VERSION_OF]->(s)
+FOREACH (_ IN CASE WHEN row.properties.activeSlot IS NULL THEN [] ELSE [1] END | SET b:Unembedded)
 """
 COUNT_VERSIONS = "UNWIND $rows AS row MATCH (s:Slot {id: row[0]}) SET s.versions = row[1]"
 MOVE_EVIDENCE = """
@@ -270,6 +281,7 @@ def _evidence_row(slot: Slot, one: Evidence) -> dict[str, Any]:
 
 def _properties(slot: Slot, one: StoredVersion) -> dict[str, Any]:
     version, (tenant, subject, key) = one.version, slot.identity
+    holds = version.status is EpistemicStatus.ACTIVE
     return {
         "id": one.id,
         "tenant": tenant,
@@ -289,7 +301,8 @@ def _properties(slot: Slot, one: StoredVersion) -> dict[str, Any]:
         "evidenceCount": len(version.evidence),
         "foundedBy": version.founded_by,
         "dissolved": one.dissolved,
-        "activeSlot": slot.id if version.status is EpistemicStatus.ACTIVE else None,
+        "activeSlot": slot.id if holds else None,
+        "words": words_of(slot.number, "Belief", belief_text(subject, key, version.value)) if holds else None,
         "stepTimes": [step[0] for step in version.steps],
         "stepBases": [step[1] for step in version.steps],
         "stepReinforced": [step[2] for step in version.steps],

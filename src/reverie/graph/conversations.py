@@ -7,13 +7,11 @@ from typing import Any
 from reverie.domain.conversations import ConversationDraft, thread_title
 from reverie.domain.ids import new_id
 from reverie.domain.names import normal_form
-from reverie.domain.text import index_text
 from reverie.errors import AlreadyExists, Conflict, NotFound, Refusals
 from reverie.graph.memories import DELETE_MEMORIES
 from reverie.graph.store import Graph, Transaction
+from reverie.graph.words import words_of
 from reverie.graph.writes import Outcome, Write
-
-KIND_LETTER = "c"
 
 CONVERSATION_BY_THREAD = "MATCH (c:Conversation {tenant: $t, threadId: $thread}) RETURN c.id"
 CREATE_CONVERSATION = """
@@ -59,7 +57,7 @@ def titled(number: int, title: str) -> dict[str, Any]:
     return {
         "title": title,
         "form": normal_form(title),
-        "words": index_text(title, f"{number}{KIND_LETTER}"),
+        "words": words_of(number, "Conversation", title),
         "untitled": None,
         "madeByServer": None,
     }
@@ -112,7 +110,7 @@ WITH c RETURN [(c)<-[:BELONGS_TO]-(m:Memory) | m.id]
 HAS_EVENTS = "MATCH (c:Conversation&Node {id: $id}) RETURN EXISTS { (c)<-[:IN_THREAD]-(:Event) }"
 LEAVE_MEMORIES = """
 MATCH (c:Conversation&Node {id: $id})<-[:BELONGS_TO]-(m:Memory) SET m.lockedAt = $now
-WITH m WHERE m.conversationId = $id SET m.conversationId = null
+WITH m WHERE m.conversationId = $id SET m.conversationId = null, m.place = null
 """
 DELETE_CONVERSATION = "MATCH (c:Conversation&Node {id: $id}) DETACH DELETE c"
 

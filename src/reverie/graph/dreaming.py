@@ -18,8 +18,10 @@ from reverie.domain.events import Event
 from reverie.domain.extraction import Reading
 from reverie.domain.ids import new_id
 from reverie.graph.beliefs import Identity, lock_slots, record, write_slots
+from reverie.graph.episodes import summarised
 from reverie.graph.records import EPISODE, EVENT, whole
 from reverie.graph.store import Graph, Transaction
+from reverie.graph.tenants import TENANT_NUMBER
 
 OF_A_TENANT = 20
 """Episodes of one tenant that are looked at for the next to read."""
@@ -162,6 +164,7 @@ WITH e WHERE e.owner = $token AND e.consolidationStatus = 'PROCESSING' RETURN co
 END_EPISODE = """
 MATCH (e:Episode&Node {id: $id}) SET e += $properties, e.owner = null, e.leaseUntil = null
 """
+EMBED_EPISODE = "MATCH (e:Episode&Node {id: $id}) SET e:Unembedded"
 COUNT_DREAMS = """
 MATCH (d:Dream)-[r:RUNS]->(e:Episode&Node {id: $id}) WHERE d.finishedAt IS NULL
 SET d.done = d.done + $done, d.failed = d.failed + $failed, d.beliefsChanged = d.beliefsChanged + $changed
@@ -263,7 +266,9 @@ async def consolidate(
             "tokens": reading.tokens,
         }
         if reading.summary is not None:
-            properties["summary"] = reading.summary
+            number = await transaction.run(TENANT_NUMBER, name=lease.tenant)
+            properties |= summarised(number, reading.summary)
+            await transaction.run(EMBED_EPISODE, id=lease.episode_id)
         if reading.tags is not None:
             properties["tags"] = list(reading.tags)
         if reading.outcome is not None:

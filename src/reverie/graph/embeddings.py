@@ -3,40 +3,92 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reverie.graph.store import Graph
+from reverie.domain.search import embedded_text
+from reverie.graph.records import any_row, any_value
+from reverie.graph.store import Graph, Raced
+from reverie.graph.words import VECTOR_LABELS
+
+CONTEXT_MOST = 500
+"""Characters of what was said before a memory that its vector knows of: the last ones."""
+_BEFORE = """
+CALL (n) {
+  OPTIONAL MATCH (p:Memory) WHERE p.tenant = n.tenant AND p.conversationId = n.conversationId AND p.place < n.place AND p.expiresAt > $now
+  RETURN p ORDER BY p.tenant DESC, p.conversationId DESC, p.place DESC LIMIT 1
+}
+"""
+_SOURCE = f"[coalesce(n.content, n.summary, n.text, n.value, n.name), p.id, right(p.content, {CONTEXT_MOST})]"
+"""What a node's vector is made of: its own text, and the memory that it was said after."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unembedded:
-    """A node that waits for its vector, with the text it is made of."""
+    """A node that waits for its vector, with the text it is made of, and what of the store that text was made of."""
 
     id: str
     text: str
+    source: list[str | None]
 
 
-UNEMBEDDED = """
+UNEMBEDDED = f"""
 MATCH (n:Unembedded) WITH n ORDER BY coalesce(n.embedTries, 0), n.createdAt LIMIT $limit
-RETURN collect([n.id, CASE WHEN n:Memory THEN n.content ELSE n.name END])
+{_BEFORE}
+RETURN collect([n.id, {_SOURCE}, {any_row("n")}])
 """
-SET_VECTORS = """
-UNWIND $rows AS k MATCH (n:Unembedded&Node {id: k[0]})
-WHERE (CASE WHEN n:Memory THEN n.content ELSE n.name END) = k[1]
-SET n.embedding = k[2], n.embedTries = null REMOVE n:Unembedded
+SET_VECTORS = f"""
+UNWIND $rows AS k MATCH (n:Unembedded&Node {{id: k[0]}})
+{_BEFORE}
+WITH n, k, p WHERE {_SOURCE} = k[1]
+FOREACH (_ IN CASE WHEN p IS NULL THEN [] ELSE [1] END | SET p.lockedAt = $now)
+SET n.embedding = k[2], n.embedTries = null, n.saidAfter = p.id REMOVE n:Unembedded
 RETURN count(n)
 """
 NOTE_FAILURES = "UNWIND $ids AS i MATCH (n:Unembedded&Node {id: i}) SET n.embedTries = coalesce(n.embedTries, 0) + 1"
 COUNT_UNEMBEDDED = "MATCH (n:Unembedded) RETURN count(n)"
-ANYTHING_TO_EMBED = "RETURN EXISTS { (:Memory) } OR EXISTS { (:Topic) }"
-MARK_SOME = """
-MATCH (n:Node) WHERE n.id > $after AND (n:Memory OR n:Topic)
-WITH n ORDER BY n.id LIMIT $limit SET n:Unembedded, n.embedding = null
+ANYTHING_TO_EMBED = "RETURN " + " OR ".join(f"EXISTS {{ (:{label}) }}" for label in VECTOR_LABELS)
+MARK_SOME = f"""
+MATCH (n:Node) WHERE n.id > $after AND (n:{"|".join(VECTOR_LABELS)})
+WITH n ORDER BY n.id LIMIT $limit SET n.embedding = null, n.saidAfter = null
+FOREACH (_ IN CASE WHEN n.words IS NULL THEN [] ELSE [1] END | SET n:Unembedded)
 RETURN [count(n), max(n.id)]
+"""
+"""What isn't found by word isn't by meaning either: an episode without a summary, a belief that holds no longer."""
+LAST_SAID = f"""
+UNWIND $ids AS i MATCH (n:Conversation&Node {{id: i}}) WHERE n.tenant = $t
+CALL (n) {{
+  MATCH (p:Memory) WHERE p.tenant = n.tenant AND p.conversationId = n.id AND p.place > 0 AND p.expiresAt > $now
+  RETURN p ORDER BY p.tenant DESC, p.conversationId DESC, p.place DESC LIMIT 1
+}}
+RETURN collect([i, p.id, right(p.content, {CONTEXT_MOST})])
+"""
+SAID_BEFORE = f"""
+MATCH (n:Memory&Node {{id: $id}}) WHERE n.tenant = $t
+{_BEFORE}
+RETURN [p.id, right(p.content, {CONTEXT_MOST})]
 """
 
 
-async def unembedded(graph: Graph, limit: int) -> list[Unembedded]:
+async def unembedded(graph: Graph, limit: int, now: int) -> list[Unembedded]:
     """Some nodes that wait for their vector, those that failed least first."""
-    return [Unembedded(*row) for row in await graph.read(UNEMBEDDED, limit=limit)]
+    found = []
+    for node_id, source, row in await graph.read(UNEMBEDDED, limit=limit, now=now):
+        try:
+            found.append(Unembedded(node_id, embedded_text(any_value(row), source[2]), source))
+        except Raced:
+            # deleted while it was read
+            continue
+    return found
+
+
+async def last_said(graph: Graph, tenant: str, conversations: Sequence[str], now: int) -> dict[str, tuple[str, str]]:
+    """Id and last words of the last memory of each conversation that has one."""
+    rows = await graph.read(LAST_SAID, t=tenant, ids=sorted(set(conversations)), now=now)
+    return {conversation: (memory, words) for conversation, memory, words in rows}
+
+
+async def said_before(graph: Graph, tenant: str, memory_id: str, now: int) -> tuple[str | None, str | None]:
+    """Id and last words of the memory that came before one in its conversation; Nones where there is none."""
+    found = await graph.read(SAID_BEFORE, t=tenant, id=memory_id, now=now)
+    return (None, None) if found is None else (found[0], found[1])
 
 
 async def count_unembedded(graph: Graph) -> int:
@@ -49,9 +101,10 @@ async def anything_to_embed(graph: Graph) -> bool:
     return bool(await graph.read(ANYTHING_TO_EMBED))
 
 
-async def set_vectors(graph: Graph, rows: Sequence[tuple[Unembedded, list[float]]]) -> int:
+async def set_vectors(graph: Graph, rows: Sequence[tuple[Unembedded, list[float]]], now: int) -> int:
     """Keeps vectors of texts that are still the node's; returns how many were."""
-    return int(await graph.write(SET_VECTORS, rows=[[node.id, node.text, vector] for node, vector in rows]))
+    kept = [[node.id, node.source, vector] for node, vector in rows]
+    return int(await graph.write(SET_VECTORS, rows=kept, now=now))
 
 
 async def note_failures(graph: Graph, ids: Sequence[str]) -> None:

@@ -24,6 +24,7 @@ from reverie.errors import Conflict, NotFound, Refusals
 from reverie.graph.filters import Where, episode_where
 from reverie.graph.records import EPISODE, whole
 from reverie.graph.store import Graph, Raced, Transaction
+from reverie.graph.words import words_of
 from reverie.graph.writes import Outcome, Write
 
 Thread = tuple[str, str]
@@ -48,10 +49,14 @@ CREATE (e:Episode:Node) SET e = row.properties
 CREATE (e)-[:IN_THREAD]->(c)
 RETURN count(*)
 """
+CLOSE_EPISODES = """
+UNWIND $rows AS row MATCH (e:Episode&Node {id: row[0]}) SET e += row[1]
+FOREACH (_ IN CASE WHEN e.summary IS NULL THEN [] ELSE [1] END | SET e:Unembedded)
+"""
 SET_EPISODES = "UNWIND $rows AS row MATCH (e:Episode&Node {id: row[0]}) SET e += row[1]"
 READ_SAID = """
 UNWIND $ids AS i MATCH (e:Episode&Node {id: i})
-RETURN collect([i, e.spanEnd, e.givenOutcome,
+RETURN collect([i, e.spanEnd, e.givenOutcome, COLLECT { MATCH (t:Tenant {name: e.tenant}) RETURN t.number }[0],
                 [(e)<-[:PART_OF]-(v:Event) | [v.occurredAt, v.id, v.eventType, left(v.text, $most)]]])
 """
 
@@ -125,20 +130,27 @@ async def write_closings(transaction: Transaction, ids: Sequence[str]) -> None:
         return
     found = await transaction.run(READ_SAID, ids=list(ids), most=policy.SAID_MOST)
     # a large import takes its time, which others' requests needn't wait for
-    await _set(transaction, await asyncio.to_thread(_closings, found))
+    closed = await asyncio.to_thread(_closings, found)
+    await transaction.run(CLOSE_EPISODES, rows=[list(item) for item in closed.items()])
 
 
 def _closings(found: Sequence[list[Any]]) -> dict[str, dict[str, Any]]:
-    return {key: _closed(end, given, said) for key, end, given, said in found}
+    return {key: _closed(end, given, number, said) for key, end, given, number, said in found}
 
 
-def _closed(end: int, given: str | None, said: Iterable[list[Any]]) -> dict[str, Any]:
+def summarised(number: int, summary: str | None) -> dict[str, Any]:
+    """What a summary makes of an episode's properties; its vector is to be made."""
+    words = None if summary is None else words_of(number, "Episode", summary)
+    return {"summary": summary, "words": words, "embedding": None}
+
+
+def _closed(end: int, given: str | None, number: int, said: Iterable[list[Any]]) -> dict[str, Any]:
     events = [Said(at, key, EventType(event_type), text) for at, key, event_type, text in said]
     closing = close(events, None if given is None else EpisodeOutcome(given))
     return {
         "consolidationStatus": ConsolidationStatus.PENDING.value,
         "endedAt": end,
-        "summary": closing.summary,
+        **summarised(number, closing.summary),
         "tags": list(closing.tags),
         "outcome": closing.outcome.value,
     }

@@ -7,15 +7,13 @@ from typing import Any
 from reverie.domain.facts import FactBatch, FactChange, FactDraft
 from reverie.domain.ids import new_id
 from reverie.domain.names import normal_form
-from reverie.domain.text import index_text
 from reverie.domain.unset import given
 from reverie.errors import NotFound, Refusal, Refusals
 from reverie.graph.filters import visible
 from reverie.graph.names import owners_by_form
 from reverie.graph.store import Raced, Transaction
+from reverie.graph.words import words_of
 from reverie.graph.writes import Outcome, Write
-
-KIND_LETTER = "f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,7 @@ def _content(number: int, subject: str, predicate: str, obj: str, confidence: fl
         "predicateForm": normal_form(predicate),
         "objectForm": normal_form(obj),
         "confidence": confidence,
-        "words": index_text(f"{subject} {predicate} {obj}", f"{number}{KIND_LETTER}"),
+        "words": words_of(number, "Fact", f"{subject} {predicate} {obj}"),
     }
 
 

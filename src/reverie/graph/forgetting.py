@@ -51,7 +51,8 @@ CALL (e) {
 SET e.size = size, e.userIds = users, e.agentIds = agents,
   e.agentId = CASE WHEN size(agents) = 1 THEN agents[0] END, e.userId = CASE WHEN size(users) = 1 THEN users[0] END
 SET e.startedAt = coalesce(first, e.startedAt), e.spanEnd = coalesce(last, e.spanEnd)
-SET e.summary = null, e.tags = [], e.outcome = null, e.endedAt = CASE WHEN e.endedAt IS NULL THEN null ELSE e.spanEnd END
+REMOVE e:Unembedded
+SET e.summary = null, e.words = null, e.embedding = null, e.tags = [], e.outcome = null, e.endedAt = CASE WHEN e.endedAt IS NULL THEN null ELSE e.spanEnd END
 // whoever reads it now has read what is being forgotten: its lease is lost, and it is read again
 WITH i, e, size, CASE WHEN e.consolidationStatus = 'PROCESSING' THEN 'PENDING' ELSE e.consolidationStatus END AS status
 SET e.owner = null, e.leaseUntil = null

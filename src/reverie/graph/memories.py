@@ -1,7 +1,8 @@
 """Memories in Neo4j: created many at a time, changed, deleted, related, found near each other."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -10,16 +11,14 @@ from reverie.domain.checks import Path
 from reverie.domain.clock import NEVER_MS, to_ms
 from reverie.domain.ids import new_id
 from reverie.domain.memories import EnrichmentStatus, MemoryBatch, MemoryChange, MemoryDraft, SimilarMemory
-from reverie.domain.text import index_text
 from reverie.domain.unset import given
 from reverie.errors import NotFound, Refusal, Refusals
 from reverie.graph.facts import FactRow, write_facts
 from reverie.graph.names import ENTITY, TOPIC, NamedRefs, Resolved, refuse_unknown, resolve
 from reverie.graph.records import MEMORY, whole
 from reverie.graph.store import Graph, Raced, Transaction
+from reverie.graph.words import words_of
 from reverie.graph.writes import Outcome, Write
-
-KIND_LETTER = "m"
 
 
 @dataclass(slots=True)
@@ -30,6 +29,8 @@ class _Rows:
     topics: dict[str, int] = field(default_factory=dict)
     entities: dict[str, int] = field(default_factory=dict)
     conversations: dict[str, int] = field(default_factory=dict)
+    turns: Counter[str] = field(default_factory=Counter)
+    contexts: set[str] = field(default_factory=set)
     related: list[tuple[str, str, str]] = field(default_factory=list)
     facts: list[FactRow] = field(default_factory=list)
 
@@ -46,19 +47,28 @@ CREATE_MEMORIES = """
 CALL () { UNWIND $topics AS i OPTIONAL MATCH (n:Topic&Node {id: i}) RETURN collect(CASE WHEN n IS NULL THEN [] ELSE [n] END) AS topics }
 CALL () { UNWIND $entities AS i OPTIONAL MATCH (n:Entity&Node {id: i}) RETURN collect(CASE WHEN n IS NULL THEN [] ELSE [n] END) AS entities }
 CALL () { UNWIND $conversations AS i OPTIONAL MATCH (n:Conversation&Node {id: i}) RETURN collect(CASE WHEN n IS NULL THEN [] ELSE [n] END) AS conversations }
-FOREACH (found IN conversations | FOREACH (c IN found | SET c.updatedAt = CASE WHEN c.updatedAt < $now THEN $now ELSE c.updatedAt END))
+CALL () { UNWIND $contexts AS i OPTIONAL MATCH (n:Memory&Node {id: i}) SET n.lockedAt = $now RETURN collect(CASE WHEN n IS NULL THEN i END) AS gone }
+FOREACH (place IN range(0, size($counts) - 1) | FOREACH (c IN conversations[place] |
+  SET c.updatedAt = CASE WHEN c.updatedAt < $now THEN $now ELSE c.updatedAt END, c.places = coalesce(c.places, 0) + $counts[place]))
 FOREACH (row IN $rows |
   CREATE (m:Memory:Node) SET m = row.properties
-  FOREACH (_ IN CASE WHEN row.unembedded THEN [1] ELSE [] END | SET m:Unembedded)
+  FOREACH (_ IN CASE WHEN m.saidAfter IN gone THEN [1] ELSE [] END | SET m.embedding = null, m.saidAfter = null)
+  FOREACH (_ IN CASE WHEN m.embedding IS NULL THEN [1] ELSE [] END | SET m:Unembedded)
   FOREACH (place IN row.topics | FOREACH (t IN topics[place] | CREATE (m)-[:HAS_TOPIC]->(t)))
   FOREACH (place IN row.entities | FOREACH (e IN entities[place] | CREATE (m)-[:MENTIONS]->(e)))
-  FOREACH (place IN row.conversations | FOREACH (c IN conversations[place] | CREATE (m)-[:BELONGS_TO]->(c))))
+  FOREACH (place IN row.conversations | FOREACH (c IN conversations[place] |
+    CREATE (m)-[:BELONGS_TO]->(c) SET m.place = c.places - $counts[place] + row.turn)))
 RETURN all(found IN topics + entities + conversations WHERE found <> [])
 """
-"""Whether all was there to be connected: each topic, entity and conversation is looked up once, and rows name it by its place."""
+"""Whether all was there to be connected: each topic, entity and conversation is looked up once, and rows name it by its place.
+
+A memory's own `place` is its turn in its conversation, counted from 1 under the conversation's lock. A vector that knows
+of a memory that is gone by now isn't kept.
+"""
 CONNECT_CONVERSATIONS = """
 UNWIND $rows AS k MATCH (m:Memory&Node {id: k[0]}) MATCH (c:Conversation&Node {id: k[1]})
-SET c.updatedAt = CASE WHEN c.updatedAt < $now THEN $now ELSE c.updatedAt END
+SET c.updatedAt = CASE WHEN c.updatedAt < $now THEN $now ELSE c.updatedAt END, c.places = coalesce(c.places, 0) + 1
+SET m.place = c.places
 CREATE (m)-[:BELONGS_TO]->(c) RETURN count(*)
 """
 CONNECT_MEMORIES = """
@@ -82,13 +92,16 @@ async def create_memories(transaction: Transaction, writes: Sequence[Write]) -> 
     for place, (write, batch) in enumerate(zip(writes, batches, strict=True)):
         if not refused[place]:
             for draft, memory_id, vector in zip(batch.drafts, batch.ids, batch.vectors, strict=True):
-                _gather(rows, write, draft, memory_id, vector, resolved)
+                _gather(rows, write, draft, memory_id, vector, resolved, batch.said_after.get(memory_id))
+            rows.contexts.update(set(batch.said_after.values()).difference(batch.ids))
     complete = await transaction.run(
         CREATE_MEMORIES,
         rows=rows.memories,
         topics=list(rows.topics),
         entities=list(rows.entities),
         conversations=list(rows.conversations),
+        contexts=sorted(rows.contexts),
+        counts=[rows.turns[conversation] for conversation in rows.conversations],
         now=now,
     )
     if not complete:
@@ -134,15 +147,23 @@ async def _refuse_missing(
 
 
 def _gather(
-    rows: _Rows, write: Write, draft: MemoryDraft, memory_id: str, vector: list[float] | None, resolved: Resolved
+    rows: _Rows,
+    write: Write,
+    draft: MemoryDraft,
+    memory_id: str,
+    vector: list[float] | None,
+    resolved: Resolved,
+    said_after: str | None,
 ) -> None:
+    if draft.conversation_id is not None:
+        rows.turns[draft.conversation_id] += 1
     rows.memories.append(
         {
-            "properties": memory_properties(write, draft, memory_id, vector),
-            "unembedded": vector is None,
+            "properties": memory_properties(write, draft, memory_id, vector) | {"saidAfter": said_after},
             "topics": _places(rows.topics, [resolved.topic(write.tenant, ref) for ref in draft.topics]),
             "entities": _places(rows.entities, [resolved.entity(write.tenant, ref) for ref in draft.entities]),
             "conversations": _places(rows.conversations, filter(None, [draft.conversation_id])),
+            "turn": rows.turns[draft.conversation_id] if draft.conversation_id is not None else None,
         }
     )
     rows.related.extend((memory_id, related, new_id()) for related in dict.fromkeys(draft.related_to))
@@ -163,7 +184,7 @@ def memory_properties(write: Write, draft: MemoryDraft, memory_id: str, vector: 
         "id": memory_id,
         "tenant": write.tenant,
         "content": draft.content,
-        "words": index_text(draft.content, f"{write.number}{KIND_LETTER}"),
+        "words": words_of(write.number, "Memory", draft.content),
         "memoryType": draft.memory_type.value,
         "importance": draft.importance,
         "conversationId": draft.conversation_id,
@@ -189,10 +210,12 @@ async def _connect(transaction: Transaction, statement: str, rows: Iterable[Any]
 
 @dataclass(frozen=True, slots=True)
 class MemoryUpdate:
-    """A checked change, with the new content's vector where the embedder was in time."""
+    """A checked change, with the new content's vector where the embedder was in time, and the memory whose words the
+    vector knows of."""
 
     change: MemoryChange
     vector: list[float] | None = None
+    said_after: str | None = None
 
 
 LOCK_MEMORY = """
@@ -207,7 +230,11 @@ FOREACH (_ IN CASE WHEN $reworded AND m.unread IS NULL THEN [1] ELSE [] END |
   SET m.enrichment = 'PENDING', m.enrichFailures = null, m.notBefore = null, m.owner = null, m.leaseUntil = null)
 """
 """A new content is read anew, by whoever takes it next, unless the memory is one that nobody was to read."""
-LEAVE_CONVERSATION = "MATCH (m:Memory&Node {id: $id})-[r:BELONGS_TO]->(:Conversation) DELETE r"
+LEAVE_CONVERSATION = "MATCH (m:Memory&Node {id: $id})-[r:BELONGS_TO]->(:Conversation) SET m.place = null DELETE r"
+FORGET_CONTEXT = """
+MATCH (s:Memory) WHERE s.tenant = $t AND s.saidAfter = $id SET s:Unembedded, s.embedding = null, s.saidAfter = null
+"""
+"""A vector knows what was said before its memory: when that changes, or goes, it is made anew."""
 ADD_TOPICS = """
 UNWIND $ids AS i MATCH (m:Memory&Node {id: $id}) MATCH (t:Topic&Node {id: i}) MERGE (m)-[:HAS_TOPIC]->(t) RETURN count(*)
 """
@@ -249,6 +276,10 @@ async def _update_memory(transaction: Transaction, write: Write) -> Outcome:
     resolved = await resolve(transaction, refs, refused, [write])
     if refused[0]:
         return Refusals(refused[0])
+    if update.said_after is not None and not await transaction.run(
+        LOCK_MEMORY, id=update.said_after, t=write.tenant, now=write.now
+    ):
+        update = replace(update, vector=None, said_after=None)
     properties = _changed(write, update, created)
     await transaction.run(
         SET_MEMORY,
@@ -258,6 +289,8 @@ async def _update_memory(transaction: Transaction, write: Write) -> Outcome:
         embedded=update.vector is not None,
         reworded=given(change.content),
     )
+    if given(change.content):
+        await transaction.run(FORGET_CONTEXT, t=write.tenant, id=change.id)
     if given(change.conversation_id):
         await transaction.run(LEAVE_CONVERSATION, id=change.id)
         if moved is not None:
@@ -280,8 +313,9 @@ def _changed(write: Write, update: MemoryUpdate, created: int) -> dict[str, Any]
     if given(change.content):
         properties["content"] = change.content
         properties["embedTries"] = None
-        properties["words"] = index_text(change.content, f"{write.number}{KIND_LETTER}")
+        properties["words"] = words_of(write.number, "Memory", change.content)
         properties["embedding"] = update.vector
+        properties["saidAfter"] = update.said_after
     if given(change.memory_type):
         properties["memoryType"] = change.memory_type.value
     if given(change.importance):
@@ -303,6 +337,10 @@ DELETE_MEMORIES = """
 UNWIND $rows AS k MATCH (m:Memory&Node {id: k[1]}) WHERE m.tenant = k[0] AND m.expiresAt > $now
 SET m.updatedAt = $now
 WITH collect(DISTINCT m) AS gone
+CALL (gone) {
+  UNWIND gone AS m MATCH (s:Memory) WHERE s.tenant = m.tenant AND s.saidAfter = m.id
+  SET s:Unembedded, s.embedding = null, s.saidAfter = null
+}
 CALL (gone) {
   UNWIND gone AS m MATCH (f:Fact)-[:EXTRACTED_FROM]->(m)
   SET f.lockedAt = $now

@@ -9,14 +9,13 @@ from reverie.domain.entities import EntityRef
 from reverie.domain.ids import new_id
 from reverie.domain.memories import MemoryDraft
 from reverie.domain.names import normal_form
-from reverie.domain.text import index_text
 from reverie.domain.topics import TopicRef
 from reverie.errors import AlreadyExists, BadInput, NotFound, Refusal
 from reverie.graph.store import Transaction
+from reverie.graph.words import words_of
 from reverie.graph.writes import Write
 
 TOPIC, ENTITY = "Topic", "Entity"
-LETTERS = {TOPIC: "t", ENTITY: "e"}
 NameKey = tuple[str, str, str, str]
 """Tenant, kind, form and type; a topic's type is ""."""
 
@@ -260,7 +259,7 @@ def named_properties(
 
 def name_words(number: int, kind: str, name: str, aliases: Sequence[str] = ()) -> str:
     """The indexed words of all names of a topic or an entity."""
-    return index_text("\n".join((name, *aliases)), f"{number}{LETTERS[kind]}")
+    return words_of(number, kind, "\n".join((name, *aliases)))
 
 
 async def claim(transaction: Transaction, keys: Sequence[tuple[NameKey, Path]], owner: str | None) -> list[Refusal]:

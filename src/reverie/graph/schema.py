@@ -2,23 +2,27 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from neo4j.exceptions import ClientError, Neo4jError, TransientError
 
+from reverie.domain.clock import now_ms
 from reverie.domain.ids import new_id
 from reverie.errors import StoreError, Unavailable
 from reverie.graph.store import Graph, Transaction
+from reverie.graph.words import LETTERS, VECTOR_LABELS, reword
 
 log = logging.getLogger("reverie.graph")
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+_WORDS_SINCE = 3
+"""The first version whose full-text index has today's labels."""
 _TRIES = 10
 _NAME_TAKEN = "Neo.ClientError.Schema.IndexWithNameAlreadyExists"
 _BEING_MADE = {_NAME_TAKEN, "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"}
 """What Neo4j says of something that another process is making, or was making when it was cut off."""
-VECTOR_LABELS = ("Memory", "Topic")
 MEMORY_FILTERS = (
     "tenant",
     "memoryType",
@@ -30,7 +34,8 @@ MEMORY_FILTERS = (
     "happenedAt",
     "expiresAt",
 )
-"""The properties that the memories' vector index carries, so that it can filter by them."""
+_CARRIED = {"Memory": MEMORY_FILTERS, "Belief": ("tenant", "subjectId", "createdAt"), "Episode": ("tenant", "agentId")}
+"""The properties that a label's vector index carries, so that it can filter by them."""
 
 STORE_CONSTRAINT = "CREATE CONSTRAINT store_name IF NOT EXISTS FOR (n:Store) REQUIRE n.name IS UNIQUE"
 
@@ -87,15 +92,17 @@ _INDEXES = (
     "CREATE INDEX topic_made IF NOT EXISTS FOR (n:Topic) ON (n.madeByServer, n.id)",
     "CREATE INDEX entity_made IF NOT EXISTS FOR (n:Entity) ON (n.madeByServer, n.id)",
     "CREATE INDEX memory_enrichment IF NOT EXISTS FOR (n:Memory) ON (n.enrichment, n.createdAt)",
-    "CREATE FULLTEXT INDEX words IF NOT EXISTS FOR (n:Memory|Conversation|Topic|Fact|Entity) ON EACH [n.words] "
+    "CREATE INDEX memory_place IF NOT EXISTS FOR (n:Memory) ON (n.tenant, n.conversationId, n.place)",
+    "CREATE INDEX memory_context IF NOT EXISTS FOR (n:Memory) ON (n.tenant, n.saidAfter)",
+    f"CREATE FULLTEXT INDEX words IF NOT EXISTS FOR (n:{'|'.join(LETTERS)}) ON EACH [n.words] "
     "OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace', `fulltext.eventually_consistent`: true}}",
 )
 
 LOCK_STORE = "MERGE (s:Store {name: 'reverie'}) ON CREATE SET s.epoch = $epoch SET s.locked = coalesce(s.locked, 0) + 1 RETURN s.version"
-RECORD_VERSION = (
-    "MATCH (s:Store {name: 'reverie'}) SET s.version = $version, s.analysis = coalesce(s.analysis, $analysis)"
-)
+RECORD_VERSION = "MATCH (s:Store {name: 'reverie'}) SET s.version = $version"
+RECORD_ANALYSIS = "MATCH (s:Store {name: 'reverie'}) SET s.analysis = $analysis"
 READ_STORE = "MATCH (s:Store {name: 'reverie'}) RETURN [s.version, s.embedder, s.dimensions, s.analysis, s.epoch]"
+READ_DIMENSIONS = "MATCH (s:Store {name: 'reverie'}) RETURN s.dimensions"
 READ_EMBEDDER = "MATCH (s:Store {name: 'reverie'}) RETURN s.embedder"
 RECORD_EMBEDDER = "MATCH (s:Store {name: 'reverie'}) SET s.embedder = $embedder, s.dimensions = $dimensions"
 AWAIT_INDEXES = "CALL db.awaitIndexes(600)"
@@ -107,7 +114,7 @@ WORDS_PATIENCE = 5.0
 
 def vector_index(label: str, dimensions: int) -> str:
     """The statement that makes a label's vector index; every vector is compared in full (quantization NONE)."""
-    carried = ", ".join(f"n.{column}" for column in (MEMORY_FILTERS if label == "Memory" else ("tenant",)))
+    carried = ", ".join(f"n.{column}" for column in _CARRIED.get(label, ("tenant",)))
     return (
         f"CYPHER 25 CREATE VECTOR INDEX {label.lower()}_embedding IF NOT EXISTS FOR (n:{label}) ON (n.embedding) WITH [{carried}] "
         f"OPTIONS {{indexConfig: {{`vector.dimensions`: {dimensions}, `vector.similarity_function`: 'cosine', "
@@ -131,18 +138,27 @@ class StoreRecord:
     epoch: str
 
 
-async def set_up(graph: Graph, *, analysis: int) -> StoreRecord:
-    """Brings the store to this version's schema; idempotent, and safe from several processes at once.
+async def set_up(graph: Graph, *, analysis: int, notify: Callable[[str], None] = log.info) -> StoreRecord:
+    """Brings the store to this version's schema and its words to this analysis; idempotent, and safe from several
+    processes at once. `notify` is told how far a large store has come.
 
     The time limit of `graph` is for all of it, and for waiting until another process is done. Raises StoreError for a store of a newer version.
     """
     record = await read_record(graph)
     if record is None or record.version != SCHEMA_VERSION:
         await _patiently(graph, STORE_CONSTRAINT)
-        await _migrate(graph, analysis)
+        await _migrate(graph)
         record = await read_record(graph)
     if record is None:
         raise StoreError("the store's own record can't be read back")
+    if record.analysis != analysis:
+
+        def tell(done: int, total: int) -> None:
+            notify(f"Texts are indexed by word anew: {done:,} of {total:,}.")
+
+        await reword(graph, now_ms(), tell)
+        await graph.write(RECORD_ANALYSIS, analysis=analysis)
+        record = replace(record, analysis=analysis)
     return record
 
 
@@ -160,16 +176,22 @@ async def read_record(graph: Graph) -> StoreRecord | None:
     return record
 
 
-async def _migrate(graph: Graph, analysis: int) -> None:
+async def _migrate(graph: Graph) -> None:
     async def under_lock(transaction: Transaction) -> None:
         # schema statements can't share a transaction with data: the lock is held here while they run beside it
         found = await transaction.run(LOCK_STORE, epoch=new_id())
         if found is not None and found >= SCHEMA_VERSION:
             return
+        if found is not None and found < _WORDS_SINCE:
+            await _patiently(graph, no_index("words"))
         for statement in (*_CONSTRAINTS, *_INDEXES):
             await _patiently(graph, statement)
+        dimensions = await transaction.run(READ_DIMENSIONS)
+        if dimensions is not None:
+            for label in VECTOR_LABELS:
+                await _patiently(graph, vector_index(label, dimensions))
         await graph.execute(AWAIT_INDEXES)
-        await transaction.run(RECORD_VERSION, version=SCHEMA_VERSION, analysis=analysis)
+        await transaction.run(RECORD_VERSION, version=SCHEMA_VERSION)
 
     await graph.transact(under_lock)
     log.info("the store's schema is set up", extra={"version": SCHEMA_VERSION})

@@ -12,19 +12,13 @@ from reverie.domain.text import keyword_query
 from reverie.graph.filters import index_can_decide, memory_where, visible, visible_any
 from reverie.graph.records import any_row, any_value
 from reverie.graph.store import Graph, Raced
+from reverie.graph.words import LABELS, LETTERS
 
 VECTOR_DEPTH = 200
 """Neighbours asked of the vector index: asked for no more than are used, a large index loses true ones."""
 KEYWORD_DEPTH = 400
 """Hits asked of the full-text index before what is expired or filtered is taken out."""
 EVERYTHING = 2_147_483_647
-_KINDS = {
-    SearchKind.MEMORY: ("Memory", "m"),
-    SearchKind.FACT: ("Fact", "f"),
-    SearchKind.ENTITY: ("Entity", "e"),
-    SearchKind.TOPIC: ("Topic", "t"),
-    SearchKind.CONVERSATION: ("Conversation", "c"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +33,7 @@ class Arms:
 
 
 def _semantic(kind: SearchKind, arms: Arms) -> str:
-    label, _ = _KINDS[kind]
+    label = LABELS[kind]
     if kind is SearchKind.MEMORY and arms.exact_start is not None:
         # edges can't be looked up inside the index: what they lead to is compared one by one
         predicates = " AND ".join((visible(label, "x"), "x.embedding IS NOT NULL", *arms.predicates))
@@ -48,7 +42,9 @@ def _semantic(kind: SearchKind, arms: Arms) -> str:
             "RETURN x, vector.similarity.cosine(x.embedding, $vector) AS score ORDER BY score DESC LIMIT $depth"
         )
     inside = ["x.tenant = $t"]
-    if kind is SearchKind.MEMORY and arms.filter_in_index:
+    if kind is not SearchKind.MEMORY:
+        inside += arms.predicates
+    elif arms.filter_in_index:
         inside += [*arms.predicates, "x.expiresAt > $now"]
     return (
         f"MATCH (x:{label}) SEARCH x IN (VECTOR INDEX {label.lower()}_embedding FOR $vector "
@@ -63,7 +59,7 @@ def _kept(predicates: Sequence[str]) -> str:
         "WITH collect({x: x, score: score}) AS raw "
         f"CALL (raw) {{ UNWIND raw AS c WITH c.x AS x, c.score AS score WHERE {passing} "
         "WITH x, score ORDER BY score DESC, x.id LIMIT $most "
-        f"RETURN collect([x.id, score, {any_row('x')}]) AS kept }} "
+        f"RETURN collect([x.id, score, {any_row('x')}, x.conversationId, x.place]) AS kept }} "
     )
 
 
@@ -102,7 +98,7 @@ async def candidates(
     semantic = tuple(kind for kind in kinds if kind in VECTOR_KINDS) if vector is not None else ()
     keyword = bool(words) and bool(kinds)
     if not semantic and not keyword:
-        return Candidates([], [], {})
+        return Candidates([], [], {}, {})
     arms = Arms(
         semantic,
         keyword,
@@ -114,7 +110,7 @@ async def candidates(
         "t": tenant,
         "now": now,
         "vector": None if vector is None else list(vector),
-        "words": keyword_query(words, [f"{number}{_KINDS[kind][1]}" for kind in kinds]),
+        "words": keyword_query(words, [f"{number}{LETTERS[LABELS[kind]]}" for kind in kinds]),
         "most": policy.ARM_DEPTH,
         "depth": VECTOR_DEPTH,
         "deep": KEYWORD_DEPTH,
@@ -131,13 +127,14 @@ async def candidates(
         [(row[0], row[1]) for row in near if row[0] in found],
         [(row[0], row[1]) for row in matching if row[0] in found],
         found,
+        {row[0]: (row[3], row[4]) for row in (*near, *matching) if row[3] is not None and row[4] is not None},
     )
 
 
 def _whole(rows: Sequence[list[Any]]) -> dict[str, Any]:
     """The things of the rows by id, but for those that went while they were read."""
     found: dict[str, Any] = {}
-    for node_id, _, row in rows:
+    for node_id, _, row, *_ in rows:
         try:
             found[node_id] = any_value(row)
         except Raced:

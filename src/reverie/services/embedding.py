@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from reverie.ai.embedders import Embedder, embed_within
+from reverie.domain.clock import now_ms
 from reverie.errors import ConfigurationError, EmbeddingFailed, Unavailable
 from reverie.graph import embeddings
 from reverie.graph.schema import forget_embedder, record_embedder
@@ -69,7 +70,7 @@ async def embed_waiting(resources: Resources) -> None:
 
 async def embed_some(resources: Resources, embedder: Embedder) -> tuple[int, int]:
     """Embeds a batch of what waits; how many got their vector, and how many failed."""
-    waiting = await embeddings.unembedded(resources.graph, AT_ONCE)
+    waiting = await embeddings.unembedded(resources.graph, AT_ONCE, now_ms())
     if not waiting:
         return 0, 0
     vectors = await embed_within(embedder, [node.text for node in waiting], 60.0)
@@ -78,7 +79,7 @@ async def embed_some(resources: Resources, embedder: Embedder) -> tuple[int, int
     if failed:
         await embeddings.note_failures(resources.graph, failed)
     if made:
-        await embeddings.set_vectors(resources.graph, made)
+        await embeddings.set_vectors(resources.graph, made, now_ms())
     return len(made), len(failed)
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from reverie.domain.checks import Checks
-from reverie.domain.ids import new_id
+from reverie.domain.clock import now_ms
+from reverie.domain.ids import new_id, well_formed
 from reverie.domain.memories import (
     Memory,
     MemoryBatch,
@@ -15,7 +16,7 @@ from reverie.domain.memories import (
 )
 from reverie.domain.relating import RelationDraft, check_relation
 from reverie.domain.unset import given
-from reverie.graph import memories, relating
+from reverie.graph import embeddings, memories, relating
 from reverie.resources import Resources
 from reverie.services.embedding import embed, ring
 from reverie.services.writing import check_id, read_back, write, write_one
@@ -42,20 +43,49 @@ async def create_memories(
 async def _create(
     resources: Resources, tenant: str, field: str, drafts: tuple[MemoryDraft, ...], key: str | None, *, batched: bool
 ) -> list[Memory]:
-    vectors = await embed(resources, [draft.content for draft in drafts])
-    batch = MemoryBatch(drafts, batched, [new_id() for _ in drafts], vectors)
+    ids = [new_id() for _ in drafts]
+    texts, said_after = await _in_context(resources, tenant, drafts, ids)
+    vectors = await embed(resources, texts)
+    batch = MemoryBatch(drafts, batched, ids, vectors, said_after)
     writer = memories.create_memories
     done = await write(resources, tenant, field, writer, batch, key, weight=len(drafts), asked=drafts)
     ring(resources, vectors)
     return await read_back(resources, tenant, done["memories"], Memory)
 
 
+async def _in_context(
+    resources: Resources, tenant: str, drafts: Sequence[MemoryDraft], ids: Sequence[str]
+) -> tuple[list[str], dict[str, str]]:
+    """What the drafts' vectors are made of, each after what was said before it, and after which memory that is.
+
+    Another that is written to the conversation at the same time may come between.
+    """
+    if resources.embedder is None:
+        return [draft.content for draft in drafts], {}
+    conversations = {draft.conversation_id for draft in drafts if draft.conversation_id is not None}
+    known = [conversation for conversation in conversations if well_formed(conversation)]
+    last = await embeddings.last_said(resources.graph, tenant, known, now_ms()) if known else {}
+    texts: list[str] = []
+    said_after: dict[str, str] = {}
+    for draft, memory_id in zip(drafts, ids, strict=True):
+        before = None if draft.conversation_id is None else last.get(draft.conversation_id)
+        texts.append(draft.content if before is None else f"{before[1]}\n{draft.content}")
+        if before is not None:
+            said_after[memory_id] = before[0]
+        if draft.conversation_id is not None:
+            last[draft.conversation_id] = (memory_id, draft.content[-embeddings.CONTEXT_MOST :])
+    return texts, said_after
+
+
 async def update_memory(resources: Resources, tenant: str, change: MemoryChange, key: str | None) -> Memory:
     """Changes what was given of a memory; a new content gets a new vector."""
     check_id(change.id, "memory")
     change = check_memory_change(change)
-    vector = (await embed(resources, [change.content]))[0] if given(change.content) else None
-    update = memories.MemoryUpdate(change, vector)
+    vector, after = None, None
+    if given(change.content):
+        after, words = await embeddings.said_before(resources.graph, tenant, change.id, now_ms())
+        (vector,) = await embed(resources, [f"{words}\n{change.content}" if words else change.content])
+    update = memories.MemoryUpdate(change, vector, after)
     writer = memories.update_memories
     memory = await write_one(resources, tenant, "updateMemory", writer, update, key, Memory, asked=change)
     if given(change.content):

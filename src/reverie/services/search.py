@@ -11,8 +11,8 @@ import orjson
 from reverie.domain import policy
 from reverie.domain.clock import now_ms
 from reverie.domain.pages import Edge, PageInfo, decode_cursor, encode_cursor
-from reverie.domain.ranking import Ranked, fuse
-from reverie.domain.search import SearchFilter, SearchMode, check_search, matched_text
+from reverie.domain.ranking import Ranked, fuse, lend
+from reverie.domain.search import SearchFilter, SearchMode, check_search, searched_text
 from reverie.domain.text import highlights, query_words
 from reverie.errors import BadInput, Unavailable, Unsupported
 from reverie.graph.search import candidates
@@ -30,7 +30,7 @@ class Hit(Edge[Any]):
     @property
     def highlights(self) -> list[str]:
         """The words that matched, in their sentence."""
-        return highlights(matched_text(self.node), self.words)
+        return highlights(searched_text(self.node), self.words)
 
 
 @dataclass
@@ -91,7 +91,7 @@ async def search(
         words if mode is not SearchMode.SEMANTIC else (),
         now=now_ms(),
     )
-    ranking = fuse(found.semantic, found.keyword, most=policy.RANKING_MOST)
+    ranking = lend(fuse(found.semantic, found.keyword, most=policy.RANKING_MOST), found.places)
     hits = [
         Hit(encode_cursor(tenant, scope, (start + place + 1,)), found.found[ranked.item], ranked, words)
         for place, ranked in enumerate(ranking[start : start + first])

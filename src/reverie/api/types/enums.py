@@ -150,10 +150,12 @@ described(
     SearchKind,
     "A kind of thing that can be found.",
     MEMORY="Memories, by meaning and by word.",
+    BELIEF="Beliefs that hold, by meaning and by the words of subject, key and value.",
     FACT="Facts, by word.",
     ENTITY="Entities, by the words of their names.",
     TOPIC="Topics, by meaning and by the words of their names.",
     CONVERSATION="Conversations, by the words of their titles.",
+    EPISODE="Closed episodes, by the meaning and the words of their summaries.",
 )
 described(
     InputErrorCode,

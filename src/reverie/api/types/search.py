@@ -4,16 +4,18 @@ from typing import Annotated
 
 import strawberry
 
+from reverie.api.types.beliefs import Belief
 from reverie.api.types.connections import PageInfo
 from reverie.api.types.conversations import Conversation
 from reverie.api.types.entities import Entity
+from reverie.api.types.episodes import Episode
 from reverie.api.types.facts import Fact
 from reverie.api.types.memories import Memory
 from reverie.api.types.topics import Topic
 from reverie.services.search import Hit
 
 SearchResult = Annotated[
-    Memory | Fact | Entity | Topic | Conversation,
+    Memory | Belief | Fact | Entity | Topic | Conversation | Episode,
     strawberry.union("SearchResult", description="Anything that a search can find."),
 ]
 
