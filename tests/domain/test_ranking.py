@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.domain.ranking import Ranked, fuse
+from reverie.domain.ranking import Ranked, fuse, lend
 
 scores = st.floats(min_value=-10, max_value=10)
 arms = st.lists(st.tuples(st.sampled_from("abcdefgh"), scores), max_size=12)
@@ -133,3 +133,32 @@ def test_a_better_score_never_harms(
     place = ids(before).index(item) if item in ids(before) else len(before)
     assert ids(after).index(item) <= place
     assert next(ranked.semantic_rank for ranked in after if ranked.item == item) == 1
+
+
+# ---------------------------------------------------------------- lending
+
+
+def flat(*scores: tuple[str, float]) -> list[Ranked[str]]:
+    return [Ranked(item, score, 1, score, None, None) for item, score in scores]
+
+
+def test_neighbours_lend_of_their_scores() -> None:
+    places = {"a": ("x", 4), "b": ("x", 5), "c": ("x", 6), "d": ("x", 8), "e": ("y", 5)}
+
+    lent = lend(flat(("a", 1.0), ("e", 0.9), ("b", 0.5), ("c", 0.2), ("d", 0.1)), places, {1: 0.5, 2: 0.25})
+
+    assert {one.item: one.score for one in lent} == {
+        "a": 1.0 + 0.5 * 0.5 + 0.25 * 0.2,
+        "b": 0.5 + 0.5 * 1.0 + 0.5 * 0.2,
+        "c": 0.2 + 0.5 * 0.5 + 0.25 * 1.0 + 0.25 * 0.1,
+        "d": 0.1 + 0.25 * 0.2,
+        "e": 0.9,
+    }
+    assert ids(lent) == ["a", "b", "e", "c", "d"]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.floats(0, 1)), unique_by=lambda pair: pair[0]))
+def test_what_has_no_place_keeps_its_score(pairs: list[tuple[str, float]]) -> None:
+    ranking = sorted(flat(*pairs), key=lambda one: (-one.score, 1, one.item))
+
+    assert lend(ranking, {}) == ranking

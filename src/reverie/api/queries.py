@@ -29,6 +29,7 @@ from reverie.api.types.connections import (
     TopicConnection,
     page_args,
 )
+from reverie.api.types.context import Context, ContextInput
 from reverie.api.types.conversations import Conversation
 from reverie.api.types.dreams import Dream
 from reverie.api.types.entities import Entity
@@ -66,6 +67,7 @@ from reverie.domain.communities import CommunityAlgorithm
 from reverie.domain.entities import EntityType
 from reverie.domain.search import SearchMode
 from reverie.errors import BadInput, TooLarge
+from reverie.services import context as remembering
 from reverie.services import dreaming
 from reverie.services import search as searching
 
@@ -394,6 +396,15 @@ class Query:
             first=given_or(first, 10),
             after=given_or_none(after),
         )
+
+    @strawberry.field(
+        description="What of the memory serves a question, within a budget of tokens, ready for a prompt."
+    )
+    async def context(
+        self, info: Info, input: Annotated[ContextInput, strawberry.argument(description="What it is for.")]
+    ) -> Context | None:
+        request = input.to_domain()
+        return await remembering.context(info.context.resources, info.context.tenant, request)  # type: ignore[return-value]  # domain values
 
     @strawberry.field(description="A dream by its id.")
     async def dream(self, info: Info, id: Id) -> Dream | None:

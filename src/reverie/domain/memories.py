@@ -109,7 +109,10 @@ class MemoryChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFilter:
-    """Which memories; every field that is set must hold. After is inclusive, before exclusive; ids mean any of them."""
+    """Which memories; every field that is set must hold. After is inclusive, before exclusive; ids mean any of them.
+
+    A search looks at other kinds by the same fields; `user_id` is one that only episodes have.
+    """
 
     memory_types: tuple[MemoryType, ...] | None = None
     min_importance: float | None = None
@@ -118,6 +121,7 @@ class MemoryFilter:
     entity_ids: tuple[str, ...] | None = None
     subject_id: str | None = None
     agent_id: str | None = None
+    user_id: str | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
     event_after: datetime | None = None

@@ -29,6 +29,8 @@ ARM_DEPTH = 100
 """Candidates of each arm of a search."""
 QUERY_MOST = 100_000
 """Characters of a search query."""
+CONTEXT_TOKENS_MOST = 100_000
+"""Tokens of a context."""
 RECEIPT_DAYS = 7
 """How long a clientMutationKey is remembered."""
 EVENT_MOST = 100_000

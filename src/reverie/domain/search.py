@@ -42,6 +42,7 @@ _HAVING = {
     "entity_ids": _MEMORY_ONLY,
     "subject_id": frozenset({SearchKind.MEMORY, SearchKind.BELIEF}),
     "agent_id": frozenset({SearchKind.MEMORY, SearchKind.EPISODE}),
+    "user_id": frozenset({SearchKind.EPISODE}),
     "event_after": _MEMORY_ONLY,
     "event_before": _MEMORY_ONLY,
     "created_after": _DATED,

@@ -16,8 +16,11 @@ CALL (n) {
   RETURN p ORDER BY p.tenant DESC, p.conversationId DESC, p.place DESC LIMIT 1
 }
 """
-_SOURCE = f"[coalesce(n.content, n.summary, n.text, n.value, n.name), p.id, right(p.content, {CONTEXT_MOST})]"
-"""What a node's vector is made of: its own text, and the memory that it was said after."""
+_SOURCE = (
+    "[coalesce(n.content, n.summary, n.text, n.value, n.name, ''), coalesce(p.id, ''), "
+    f"coalesce(right(p.content, {CONTEXT_MOST}), '')]"
+)
+"""What a node's vector is made of: its own text, and the memory that it was said after. Lists with nulls equal nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ class Unembedded:
 
     id: str
     text: str
-    source: list[str | None]
+    source: list[str]
 
 
 UNEMBEDDED = f"""

@@ -156,6 +156,19 @@ def _closed(end: int, given: str | None, number: int, said: Iterable[list[Any]])
     }
 
 
+LATEST_OF_THREAD = f"""
+MATCH (e:Episode {{tenant: $t, threadId: $thread}}) WHERE e.summary IS NOT NULL
+WITH e ORDER BY e.startedAt DESC, e.id DESC LIMIT 1 RETURN {EPISODE.row("e")}
+"""
+
+
+@whole
+async def latest_of_thread(graph: Graph, tenant: str, thread: str) -> Episode | None:
+    """A thread's latest episode that has a summary, None where there is none."""
+    row = await graph.read(LATEST_OF_THREAD, t=tenant, thread=thread)
+    return None if row is None else EPISODE.value(row)
+
+
 # ---------------------------------------------------------------- by request
 
 LOCK_THREAD = "MATCH (c:Conversation {tenant: $t, threadId: $thread}) SET c.lockedAt = $now"

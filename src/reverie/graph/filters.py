@@ -63,6 +63,7 @@ _COLUMNS: dict[str, str] = {
     "conversation_id": "x.conversationId = $f_conversation_id",
     "subject_id": "x.subjectId = $f_subject_id",
     "agent_id": "x.agentId = $f_agent_id",
+    "user_id": "x.userId = $f_user_id",
     "created_after": "x.createdAt >= $f_created_after",
     "created_before": "x.createdAt < $f_created_before",
     "event_after": "x.happenedAt >= $f_event_after",

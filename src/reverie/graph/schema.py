@@ -34,7 +34,11 @@ MEMORY_FILTERS = (
     "happenedAt",
     "expiresAt",
 )
-_CARRIED = {"Memory": MEMORY_FILTERS, "Belief": ("tenant", "subjectId", "createdAt"), "Episode": ("tenant", "agentId")}
+_CARRIED = {
+    "Memory": MEMORY_FILTERS,
+    "Belief": ("tenant", "subjectId", "createdAt"),
+    "Episode": ("tenant", "agentId", "userId"),
+}
 """The properties that a label's vector index carries, so that it can filter by them."""
 
 STORE_CONSTRAINT = "CREATE CONSTRAINT store_name IF NOT EXISTS FOR (n:Store) REQUIRE n.name IS UNIQUE"
