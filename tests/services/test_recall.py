@@ -19,7 +19,8 @@ from reverie.services.memories import create_memories, create_memory, delete_mem
 SEARCH = """
 query($query: String!, $mode: SearchMode, $filter: SearchFilter) {
   search(query: $query, mode: $mode, filter: $filter) { nodes {
-    __typename ... on Belief { subjectId key value epistemicStatus } ... on Episode { summary } ... on Memory { content }
+    __typename ... on Belief { subjectId key value epistemicStatus } ... on Episode { summary }
+    ... on Memory { content }
   } }
 }
 """

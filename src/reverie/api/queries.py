@@ -398,7 +398,7 @@ class Query:
         )
 
     @strawberry.field(
-        description="What of the memory serves a question, within a budget of tokens, ready for a prompt."
+        description="What of the memory serves a question, within a budget of tokens, prompt-ready."
     )
     async def context(
         self, info: Info, input: Annotated[ContextInput, strawberry.argument(description="What it is for.")]

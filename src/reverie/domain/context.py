@@ -25,7 +25,7 @@ _SURE, _LIKELY = 0.8, 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextRequest:
-    """What a context is asked for; a subject leaves what belongs to others out, a thread brings its latest episode in."""
+    """What a context is for; a subject leaves out what belongs to others, a thread brings in its latest episode."""
 
     query: str
     subject_id: str | None = None

@@ -4,10 +4,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from reverie.bus.bells import NoticeKind
 from reverie.domain.checks import Checks
 from reverie.domain.clock import now_ms
+from reverie.domain.context import without_context
 from reverie.domain.dreaming import Dream
 from reverie.domain.episodes import ConsolidationStatus, Episode
 from reverie.domain.events import Event
@@ -123,6 +125,8 @@ async def _learn(resources: Resources, lease: Lease, episode: Episode, events: S
         for subject in subjects
         for key, value in await known_beliefs(resources.graph, lease.tenant, subject, KNOWN_MOST)
     ]
+    # what the server itself handed out says nothing new
+    events = [replace(event, text=without_context(event.text)) for event in events]
     reading = await resources.extractor.read_episode(events, known)
     dropped = Dropped()
     # secrets are looked for in every text, which others' requests needn't wait for

@@ -59,7 +59,7 @@ def _memories(root: strawberry.Parent[context.Context]) -> list[ContextMemory]:
 @strawberry.type(description="What of the memory serves a question, ready for a prompt.")
 class Context:
     text: str = strawberry.field(
-        description="Prompt-ready: the memory fenced as data, each line with its source mark. Empty where nothing serves."
+        description="Prompt-ready: memory fenced as data, each line with its source mark; empty where nothing serves."
     )
     token_count: int = strawberry.field(description="The tokens of the text, by the o200k vocabulary.")
     truncated: bool = strawberry.field(description="Whether something relevant did not fit tokenBudget.")
