@@ -198,7 +198,7 @@ def shown_name(name: str) -> str:
 
 
 def media_type_of(content_type: str | None, name: str) -> MediaType | None:
-    """What a sender's word or, where that tells nothing, the end of the file's name says; None for what can't be read."""
+    """What a document is made of, by its sender's word or else by the end of its name; None for what can't be read."""
     declared, *parameters = (part.strip() for part in (content_type or "").split(";"))
     declared = declared.lower()
     charset = None

@@ -14,21 +14,23 @@ class Unembedded:
     text: str
 
 
-UNEMBEDDED = """
+_TEXT = "CASE WHEN n:Memory THEN n.content WHEN n:Chunk THEN n.text ELSE n.name END"
+"""What a vector is made of."""
+UNEMBEDDED = f"""
 MATCH (n:Unembedded) WITH n ORDER BY coalesce(n.embedTries, 0), n.createdAt LIMIT $limit
-RETURN collect([n.id, CASE WHEN n:Memory THEN n.content ELSE n.name END])
+RETURN collect([n.id, {_TEXT}])
 """
-SET_VECTORS = """
-UNWIND $rows AS k MATCH (n:Unembedded&Node {id: k[0]})
-WHERE (CASE WHEN n:Memory THEN n.content ELSE n.name END) = k[1]
+SET_VECTORS = f"""
+UNWIND $rows AS k MATCH (n:Unembedded&Node {{id: k[0]}})
+WHERE ({_TEXT}) = k[1]
 SET n.embedding = k[2], n.embedTries = null REMOVE n:Unembedded
 RETURN count(n)
 """
 NOTE_FAILURES = "UNWIND $ids AS i MATCH (n:Unembedded&Node {id: i}) SET n.embedTries = coalesce(n.embedTries, 0) + 1"
 COUNT_UNEMBEDDED = "MATCH (n:Unembedded) RETURN count(n)"
-ANYTHING_TO_EMBED = "RETURN EXISTS { (:Memory) } OR EXISTS { (:Topic) }"
+ANYTHING_TO_EMBED = "RETURN EXISTS { (:Memory) } OR EXISTS { (:Topic) } OR EXISTS { (:Chunk) }"
 MARK_SOME = """
-MATCH (n:Node) WHERE n.id > $after AND (n:Memory OR n:Topic)
+MATCH (n:Node) WHERE n.id > $after AND (n:Memory OR n:Topic OR n:Chunk)
 WITH n ORDER BY n.id LIMIT $limit SET n:Unembedded, n.embedding = null
 RETURN [count(n), max(n.id)]
 """

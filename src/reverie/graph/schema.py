@@ -18,7 +18,7 @@ _TRIES = 10
 _NAME_TAKEN = "Neo.ClientError.Schema.IndexWithNameAlreadyExists"
 _BEING_MADE = {_NAME_TAKEN, "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"}
 """What Neo4j says of something that another process is making, or was making when it was cut off."""
-VECTOR_LABELS = ("Memory", "Topic")
+VECTOR_LABELS = ("Memory", "Topic", "Chunk")
 MEMORY_FILTERS = (
     "tenant",
     "memoryType",
@@ -52,6 +52,7 @@ _CONSTRAINTS = (
     "CREATE CONSTRAINT worker_id IF NOT EXISTS FOR (n:Worker) REQUIRE n.id IS UNIQUE",
     "CREATE CONSTRAINT dream_id IF NOT EXISTS FOR (n:Dream) REQUIRE n.id IS UNIQUE",
     "CREATE CONSTRAINT conversation_thread IF NOT EXISTS FOR (n:Conversation) REQUIRE (n.tenant, n.threadId) IS UNIQUE",
+    "CREATE CONSTRAINT document_content IF NOT EXISTS FOR (n:Document) REQUIRE (n.tenant, n.contentKey) IS UNIQUE",
 )
 _ORDERS = {
     "Memory": ("createdAt", "updatedAt", "happenedAt", "importance"),
@@ -63,6 +64,7 @@ _ORDERS = {
     "Event": ("occurredAt",),
     "Episode": ("startedAt",),
     "Belief": ("validFrom",),
+    "Document": ("createdAt",),
 }
 _INDEXES = (
     *(
@@ -87,6 +89,8 @@ _INDEXES = (
     "CREATE INDEX topic_made IF NOT EXISTS FOR (n:Topic) ON (n.madeByServer, n.id)",
     "CREATE INDEX entity_made IF NOT EXISTS FOR (n:Entity) ON (n.madeByServer, n.id)",
     "CREATE INDEX memory_enrichment IF NOT EXISTS FOR (n:Memory) ON (n.enrichment, n.createdAt)",
+    "CREATE INDEX document_subject IF NOT EXISTS FOR (n:Document) ON (n.tenant, n.subjectId)",
+    "CREATE INDEX document_status IF NOT EXISTS FOR (n:Document) ON (n.status, n.createdAt)",
     "CREATE FULLTEXT INDEX words IF NOT EXISTS FOR (n:Memory|Conversation|Topic|Fact|Entity) ON EACH [n.words] "
     "OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace', `fulltext.eventually_consistent`: true}}",
 )

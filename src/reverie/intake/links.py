@@ -175,9 +175,7 @@ async def _answer(pool: httpcore.AsyncConnectionPool, url: str) -> AsyncIterator
         yield response
 
 
-async def _body(
-    response: httpcore.Response, url: str, headers: dict[bytes, str], policy: LinkPolicy
-) -> Fetched:
+async def _body(response: httpcore.Response, url: str, headers: dict[bytes, str], policy: LinkPolicy) -> Fetched:
     if response.status != 200:  # noqa: PLR2004 - OK
         raise _Refused(f"answers with the status {response.status}")
     if headers.get(b"content-encoding", "identity").strip().lower() not in ("", "identity"):
@@ -189,7 +187,7 @@ async def _body(
     length = headers.get(b"content-length", "")
     if length.isdigit() and int(length) > policy.bytes_most:
         raise _too_large(policy)
-    file = cast(BinaryIO, SpooledTemporaryFile(_IN_MEMORY))
+    file = cast(BinaryIO, SpooledTemporaryFile(_IN_MEMORY))  # noqa: SIM115 - the caller closes it
     try:
         size, digest = 0, hashlib.sha256()
         async for part in response.aiter_stream():

@@ -7,6 +7,7 @@ import strawberry
 
 from reverie.domain.beliefs import BeliefChangeKind, BeliefType, EpistemicStatus
 from reverie.domain.communities import CommunityAlgorithm
+from reverie.domain.documents import DocumentSource, DocumentStatus
 from reverie.domain.entities import EntityType
 from reverie.domain.episodes import ConsolidationStatus, EpisodeOutcome
 from reverie.domain.events import EventType
@@ -138,6 +139,20 @@ described(
     PROCESSING="It is being read.",
     CONSOLIDATED="What it says was learned.",
     FAILED="Given up after its attempts.",
+)
+described(
+    DocumentSource,
+    "How a document came here.",
+    TEXT="A caller wrote it out.",
+    FILE="It was uploaded.",
+    LINK="It was fetched from a link.",
+)
+described(
+    DocumentStatus,
+    "How far reading a document has come.",
+    PENDING="It waits to be read, or is being read.",
+    READY="It was read: its chunks are there.",
+    FAILED="It can't be read; `failure` says why. The same content sent again is tried again.",
 )
 described(
     SearchMode,
