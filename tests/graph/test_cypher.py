@@ -50,7 +50,7 @@ MODULES = {
     for found in pkgutil.iter_modules(reverie.graph.__path__)
 }
 STATEMENT = re.compile(r"\s*(CYPHER 25\s+)?(CALL|CREATE|DROP|MATCH|MERGE|OPTIONAL|RETURN|SHOW|UNWIND|WITH)\b")
-FRAGMENTS = {"_DREAM", "_LIVING", "_OWN", "_RELATED", "_SOURCED", "_SUBJECT", "SOME_EXPIRED", "STEP"}
+FRAGMENTS = {"_DREAM", "_LIVING", "_OWN", "_RELATED", "_SOURCED", "_SUBJECT", "_TEXT", "SOME_EXPIRED", "STEP"}
 """Upper-case texts that statements are composed of."""
 COMPOSERS = {
     "count_changes_statement",
@@ -335,6 +335,7 @@ def _in_order() -> list[Listing]:
         listings.events(None),
         listings.episodes(None),
         listings.beliefs(None, HALF_LIVES),
+        listings.documents(),
     ]
     # the defaults are among them
     assert {listings.memories(None, None), listings.conversations(None, None), listings.topics(None, None)} <= {*found}
@@ -384,6 +385,7 @@ def test_the_lists_here_are_all_there_are() -> None:
         "beliefs",
         "communities",
         "conversations",
+        "documents",
         "entities",
         "episodes",
         "events",

@@ -36,8 +36,8 @@ _HEADERS = [
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 _NAT64 = IPv6Network("64:ff9b::/96")
 _TEREDO = IPv6Network("2001::/32")
-_INSIDE_CLOUDS = {IPv4Address("168.63.129.16")}
-"""Public by number, and yet a provider's own service that answers its machines alone."""
+_INSIDE_CLOUDS = (IPv4Network("192.0.0.0/24"), IPv4Network("168.63.129.16/32"))
+"""Public by number, in part, and yet providers' own services that answer their machines alone."""
 
 
 def is_public(address: Address) -> bool:
@@ -46,7 +46,7 @@ def is_public(address: Address) -> bool:
     Of the forms of IPv6 that carry an IPv4 address, that one counts.
     """
     if isinstance(address, IPv4Address):
-        return address.is_global and not address.is_multicast and address not in _INSIDE_CLOUDS
+        return address.is_global and not address.is_multicast and not _is_inside_a_cloud(address)
     if address.ipv4_mapped is not None:
         return is_public(address.ipv4_mapped)
     if address.sixtofour is not None:
@@ -54,6 +54,10 @@ def is_public(address: Address) -> bool:
     if address in _NAT64:
         return is_public(IPv4Address(int(address) & 0xFFFF_FFFF))
     return address in _GLOBAL_UNICAST and address not in _TEREDO and address.is_global
+
+
+def _is_inside_a_cloud(address: IPv4Address) -> bool:
+    return any(address in network for network in _INSIDE_CLOUDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,10 +156,18 @@ async def _follow(url: str, policy: LinkPolicy, resolve: Resolve) -> Fetched:
                 headers = {name.lower(): value.decode("latin-1") for name, value in response.headers}
                 if response.status not in _REDIRECTS or b"location" not in headers:
                     return await _body(response, url, headers, policy)
-                url = urljoin(url, headers[b"location"])
-                if (trouble := link_trouble(url)) is not None:
-                    raise _Refused(f"redirects to what {trouble}")
+                url = _redirected(url, headers[b"location"])
     raise _Refused(f"redirects more than {policy.redirects} times")
+
+
+def _redirected(url: str, location: str) -> str:
+    try:
+        url = urljoin(url, location)
+    except ValueError:
+        raise _Refused("redirects to what is no address") from None
+    if (trouble := link_trouble(url)) is not None:
+        raise _Refused(f"redirects to what {trouble}")
+    return url
 
 
 @asynccontextmanager
