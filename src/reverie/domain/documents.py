@@ -142,9 +142,7 @@ def check_text(draft: TextDraft) -> TextDraft:
 def check_file(draft: FileDraft) -> tuple[str, MediaType]:
     """What an uploaded file is called and made of; Refusals when it can't be, or can't be read."""
     checks = Checks()
-    title = draft.title and checks.name(draft.title, ("title",), policy.TITLE_MOST)
-    if draft.title is not None and not title:
-        checks.bad("must not be empty or blank", ("title",))
+    title = draft.title if draft.title is None else checks.name(draft.title, ("title",), policy.TITLE_MOST)
     checks.label(draft.subject_id, ("subjectId",))
     name = shown_name(draft.name or "")
     media_type = media_type_of(draft.content_type, name)
