@@ -41,7 +41,8 @@ async def stored(graph: Graph, tenant: str) -> list[bytes]:
     return sorted(
         orjson.dumps(
             [sorted(labels), _without_locks(properties), sorted(map(_relationship, relationships))],
-            option=orjson.OPT_SORT_KEYS,
+            bytes.hex,
+            orjson.OPT_SORT_KEYS,
         )
         for labels, properties, relationships in await graph.read(STORED, t=tenant)
     )
