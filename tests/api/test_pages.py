@@ -127,7 +127,10 @@ async def fill(world: World) -> None:
     for label in ("Event", "Episode"):
         await world.find(SET_PASSED, label=label, moments=MOMENTS)
     for place in range(9):
-        document = {"title": f"document {place}", "text": "\n\n".join(f"# {n}\n\n{place}" * 90 for n in range(9))}
+        document = {
+            "title": f"document {place}",
+            "text": "\n\n".join(f"# Part {n}\n\n{'gate ' * 200}{place}" for n in range(9)),
+        }
         await api.mutate("createDocument", "CreateDocumentInput", "document { id }", document)
     while await read_some(world.resources):
         pass

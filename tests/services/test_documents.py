@@ -111,6 +111,18 @@ async def test_a_document_waits_is_read_and_embedded(resources: Resources, tenan
     assert (chunk["waits"], chunk["embedded"]) == (False, 64)
 
 
+@pytest.mark.usefixtures("worker")
+async def test_the_worker_reads_and_embeds_what_waits(resources: Resources, tenant: str) -> None:
+    document = await create_document(resources, tenant, TextDraft("Harbour", TEXT), None)
+
+    async with asyncio.timeout(30):
+        while not (rows := await chunks(resources, document.id)) or rows[0]["waits"]:
+            await asyncio.sleep(0.1)
+
+    assert (await found(resources, tenant, document.id)).status is DocumentStatus.READY
+    assert [row["embedded"] for row in rows] == [64]
+
+
 async def test_no_entity_is_made_for_what_a_document_names(resources: Resources, tenant: str) -> None:
     await create_document(resources, tenant, TextDraft("Harbour", TEXT), None)
 
