@@ -143,7 +143,8 @@ LEAVE_ALONE = """
 MATCH (e:Episode) WHERE e.consolidationStatus IN ['OPEN', 'PENDING', 'PROCESSING']
 SET e.consolidationStatus = 'CONSOLIDATED'
 WITH count(*) AS episodes
-MATCH (m:Memory) WHERE m.enrichment IN ['PENDING', 'PROCESSING'] SET m.enrichment = 'DONE'
+CALL () { MATCH (m:Memory) WHERE m.enrichment IN ['PENDING', 'PROCESSING'] SET m.enrichment = 'DONE' }
+MATCH (d:Document) WHERE d.status = 'PENDING' SET d.status = 'FAILED', d.failure = 'left alone'
 """
 
 

@@ -16,6 +16,7 @@ _FOUND_BY = {
     "Community": "n.form >= '' AND n.id >= ''",
     "Event": "n.occurredAt >= -9007199254740991 AND n.id >= ''",
     "Episode": "n.startedAt >= -9007199254740991 AND n.id >= ''",
+    "Document": "n.createdAt >= 0 AND n.id >= ''",
     "Name": "n.kind >= '' AND n.form >= '' AND n.type >= ''",
     "Receipt": "n.field >= '' AND n.key >= ''",
 }
@@ -23,8 +24,12 @@ _FOUND_BY = {
 _EACH = " UNION ALL ".join(
     f"MATCH (n:{label}) WHERE n.tenant = $t AND {found_by} RETURN n" for label, found_by in _FOUND_BY.items()
 )
+_PARTS = """
+MATCH (d:Document) WHERE d.tenant = $t AND d.createdAt >= 0 AND d.id >= ''
+MATCH (n:Chunk|Original)-[:PART_OF|ORIGINAL_OF]->(d) RETURN n
+"""
 STORED = f"""
-CALL () {{ {_EACH} }}
+CALL () {{ {_EACH} UNION ALL {_PARTS} }}
 RETURN collect([labels(n), properties(n), [(n)-[r]->(m) | [type(r), properties(r), coalesce(m.id, m.form)]]])
 """
 _LOCKS = {"locked", "lockedAt"}
@@ -36,7 +41,8 @@ async def stored(graph: Graph, tenant: str) -> list[bytes]:
     return sorted(
         orjson.dumps(
             [sorted(labels), _without_locks(properties), sorted(map(_relationship, relationships))],
-            option=orjson.OPT_SORT_KEYS,
+            bytes.hex,
+            orjson.OPT_SORT_KEYS,
         )
         for labels, properties, relationships in await graph.read(STORED, t=tenant)
     )

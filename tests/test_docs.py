@@ -27,11 +27,13 @@ from reverie.api.schema import schema, sdl
 from reverie.api.types.enums import InputErrorCode
 from reverie.domain import policy
 from reverie.domain.beliefs import BeliefChangeKind, BeliefType, EpistemicStatus
+from reverie.domain.documents import DocumentPolicy, DocumentStatus
 from reverie.domain.dreaming import HALF_LIVES
 from reverie.domain.episodes import ConsolidationStatus
 from reverie.domain.events import Event, EventType
 from reverie.errors import ConfigurationError
-from reverie.resources import Resources
+from reverie.intake.links import LinkPolicy
+from reverie.resources import Resources, document_policy, link_policy
 from reverie.services.changes import make_follower
 from reverie.settings import Settings
 
@@ -138,7 +140,7 @@ def test_every_variable_for_installing_and_testing_is_documented() -> None:
 def request_codes() -> set[str]:
     """The codes in the source of what answers requests: its texts that are all capitals."""
     found = set()
-    for name in ("api/errors.py", "web/http.py", "web/bodies.py", "web/websocket.py"):
+    for name in ("api/errors.py", "web/http.py", "web/bodies.py", "web/uploads.py", "web/websocket.py"):
         tree = ast.parse((ROOT / "src" / "reverie" / name).read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and re.fullmatch(r"[A-Z]{2,}(_[A-Z]+)*", str(node.value)):
@@ -203,6 +205,7 @@ def test_the_caps_are_those_of_the_policy() -> None:
         f"{policy.BATCH_MOST:,} memories or events in a batch",
         f"{policy.EVENT_MOST:,} bytes of an event's content",
         f"{policy.REFERENCES_MOST:,} members in a list of references",
+        f"{policy.DOCUMENT_TEXT_MOST:,} characters of a document's text",
     ):
         assert text in caps
 
@@ -357,6 +360,36 @@ async def test_the_first_steps_give_the_answers_shown(api: Api, resources: Resou
             await anext(told)
             again = [await anext(told) for _ in rest]
         assert [one["cursor"] for one in again] == [one["cursor"] for one in rest]
+
+
+# ---------------------------------------------------------------- documents
+
+
+def test_the_curl_of_an_upload_is_one() -> None:
+    (line,) = (block for block in blocks(page("documents.md"), "sh") if block.startswith("curl "))
+    words = shlex.split(line.replace("\\\n", " "))
+    parts = dict(words[at + 1].split("=", 1) for at, word in enumerate(words) if word == "-F")
+    operations = json.loads(parts["operations"])
+
+    assert graphql.validate(SCHEMA, graphql.parse(operations["query"])) == []
+    assert json.loads(parts["map"]) == {"0": ["variables.file"]}
+    assert operations["variables"] == {"file": None}
+    assert parts["0"].startswith("@")
+    assert "GraphQL-Require-Preflight: 1" in words
+
+
+def test_the_limits_of_documents_are_those_of_the_policies() -> None:
+    text = page("documents.md")
+
+    for told in (
+        f"{policy.DOCUMENT_TEXT_MOST:,} characters",
+        f"{policy.READABLE_MOST:,} characters",
+        f"takes more than {DocumentPolicy().parse_seconds:g} s to read",
+        f"takes more than {DocumentPolicy().parse_memory} MB of memory",
+    ):
+        assert told in text
+    assert (document_policy(Settings.read({})), link_policy(Settings.read({}))) == (DocumentPolicy(), LinkPolicy())
+    assert {status for status in DocumentStatus if status.value not in text} == set()
 
 
 # ---------------------------------------------------------------- beliefs and dreaming

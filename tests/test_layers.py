@@ -34,6 +34,8 @@ BREACHES = {
     "services/search.py": "from reverie.settings import Settings",
     "api/queries.py": "from reverie.graph.store import Graph",
     "api/context.py": "from reverie.ai.embedders import Embedder",
+    "api/reads.py": "from reverie.intake import links",
+    "intake/links.py": "from reverie.graph import store",
     "worker/tasks.py": "from reverie.api import errors",
 }
 
@@ -59,6 +61,8 @@ def test_a_breach_of_any_rule_is_found(tmp_path: Path) -> None:
         "reverie.services.search -> reverie.settings",
         "reverie.api.queries -> reverie.graph.store",
         "reverie.api.context -> reverie.ai.embedders",
+        "reverie.api.reads -> reverie.intake.links",
+        "reverie.intake is not allowed to import reverie.graph",
         "reverie.worker.tasks -> reverie.api",
     ):
         assert found in report, linted.stdout

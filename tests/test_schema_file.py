@@ -23,31 +23,7 @@ CONTRACT = HERE / "contract.graphql"
 OURS = build_schema(sdl())
 
 MISSING = {
-    # recall brings documents, …
-    "Chunk was removed.",
-    "ChunkConnection was removed.",
-    "ChunkEdge was removed.",
-    "CreateDocumentInput was removed.",
-    "CreateDocumentPayload was removed.",
-    "DeleteDocumentInput was removed.",
-    "DeleteDocumentPayload was removed.",
-    "Document was removed.",
-    "DocumentConnection was removed.",
-    "DocumentEdge was removed.",
-    "DocumentSource was removed.",
-    "DocumentStatus was removed.",
-    "LinkDocumentInput was removed.",
-    "LinkDocumentPayload was removed.",
-    "Upload was removed.",
-    "UploadDocumentInput was removed.",
-    "UploadDocumentPayload was removed.",
-    "Field Mutation.createDocument was removed.",
-    "Field Mutation.deleteDocument was removed.",
-    "Field Mutation.linkDocument was removed.",
-    "Field Mutation.uploadDocument was removed.",
-    "Field Query.document was removed.",
-    "Field Query.documents was removed.",
-    # … search over all kinds, …
+    # recall brings search over all kinds, …
     "Belief was removed from union type SearchResult.",
     "Chunk was removed from union type SearchResult.",
     "Episode was removed from union type SearchResult.",

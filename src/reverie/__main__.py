@@ -45,6 +45,17 @@ DREAMING = (
 )
 
 
+DOCUMENTS = (
+    "document_bytes",
+    "chunk_size",
+    "chunk_overlap",
+    "parse_timeout",
+    "parse_memory",
+    "link_timeout",
+    "link_redirects",
+)
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="reverie")
 def cli() -> None:
@@ -55,7 +66,7 @@ def cli() -> None:
 
 
 @cli.command()
-@options("host", "port", "api_keys", *STORE, *EMBEDDING, "worker", *DREAMING, "redis_url", "log_level")
+@options("host", "port", "api_keys", *STORE, *EMBEDDING, "worker", *DREAMING, *DOCUMENTS, "redis_url", "log_level")
 def serve(**given: Any) -> None:
     """Serve the API and GraphiQL, starting a private Neo4j where no other is named."""
     from reverie.commands.serve import serve as run  # noqa: PLC0415 - other commands start sooner without it
@@ -64,7 +75,7 @@ def serve(**given: Any) -> None:
 
 
 @cli.command()
-@options(*STORE, *EMBEDDING, *DREAMING, "redis_url", "log_level")
+@options(*STORE, *EMBEDDING, *DREAMING, *DOCUMENTS, "redis_url", "log_level")
 def work(**given: Any) -> None:
     """Run a worker: episodes become beliefs, memories are enriched and embedded. `serve` has one of its own."""
     from reverie.commands.work import work as run  # noqa: PLC0415 - other commands start sooner without it
@@ -82,7 +93,7 @@ def dream(**given: Any) -> None:
 
 
 @cli.command()
-@options("host", "port", "neo4j_timeout", *PRIVATE_NEO4J, *EMBEDDING, *DREAMING, "log_level")
+@options("host", "port", "neo4j_timeout", *PRIVATE_NEO4J, *EMBEDDING, *DREAMING, *DOCUMENTS, "log_level")
 def demo(**given: Any) -> None:
     """Serve a throw-away store filled with two months of a small software team."""
     from reverie.commands.demo import demo as run  # noqa: PLC0415 - other commands start sooner without it

@@ -14,6 +14,7 @@ ReverieError
 ├── Unavailable             a service that the request needs doesn't answer; trying again later may help
 ├── EmbeddingFailed         the embedder answered with an error, or not in time
 ├── ExtractionFailed        a reader couldn't read an episode or a memory; `retry_after` says when to come back
+├── Unreadable              a document can't be read; the message is its `failure`
 └── StartupError            the process can't start or go on; the message is one sentence for the terminal
     ├── ConfigurationError  a setting is wrong, or contradicts the store
     ├── LocalNeo4jError     the private Neo4j can't be fetched or started
@@ -95,6 +96,10 @@ class ExtractionFailed(ReverieError):
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class Unreadable(ReverieError):
+    """A document can't be read, for a reason that lies in it. The message is for people, and shows nothing of it."""
 
 
 class StartupError(ReverieError):

@@ -17,6 +17,7 @@ from reverie.ai.rules_extractor import RulesExtractor
 from reverie.bus.bells import Bell
 from reverie.bus.local_bell import LocalBell
 from reverie.domain.beliefs import BeliefType
+from reverie.domain.documents import DocumentPolicy
 from reverie.domain.dreaming import DreamingPolicy
 from reverie.domain.embedding import Choice, Provider, choose_embedder
 from reverie.domain.text import ANALYSIS_VERSION
@@ -26,6 +27,7 @@ from reverie.graph.embeddings import anything_to_embed
 from reverie.graph.schema import StoreRecord, record_embedder, set_up
 from reverie.graph.store import Graph, open_graph
 from reverie.graph.tenants import tenant_number
+from reverie.intake.links import LinkPolicy
 from reverie.local import LocalNeo4jOptions, private_neo4j
 from reverie.settings import Settings
 
@@ -56,6 +58,8 @@ class Resources:
     dreaming: DreamingPolicy = field(default_factory=DreamingPolicy)
     extractor: Extractor = field(default_factory=RulesExtractor)
     bell: Bell = field(default_factory=LocalBell)
+    documents: DocumentPolicy = field(default_factory=DocumentPolicy)
+    links: LinkPolicy = field(default_factory=LinkPolicy)
     unembedded: asyncio.Event = field(default_factory=asyncio.Event)
     _numbers: dict[str, int] = field(default_factory=dict)
 
@@ -123,6 +127,8 @@ async def open_resources(
             dreaming_policy(settings),
             extractor,
             bell,
+            document_policy(settings),
+            link_policy(settings),
         )
 
 
@@ -157,6 +163,24 @@ def dreaming_policy(settings: Settings) -> DreamingPolicy:
         },
         attempts=settings.dream_attempts,
         lease=round(settings.lease * 1000),
+    )
+
+
+def document_policy(settings: Settings) -> DocumentPolicy:
+    """How documents are taken in and read by these settings."""
+    return DocumentPolicy(
+        bytes_most=settings.document_bytes,
+        chunk_size=settings.chunk_size,
+        chunk_overlap=settings.chunk_overlap,
+        parse_seconds=settings.parse_timeout,
+        parse_memory=settings.parse_memory,
+    )
+
+
+def link_policy(settings: Settings) -> LinkPolicy:
+    """What of a link is read by these settings."""
+    return LinkPolicy(
+        bytes_most=settings.document_bytes, seconds=settings.link_timeout, redirects=settings.link_redirects
     )
 
 

@@ -25,10 +25,20 @@ _TIMES = {
     "extraction_timeout": "seconds",
     "idle_gap": "minutes",
     "lease": "seconds",
+    "link_timeout": "seconds",
+    "parse_timeout": "seconds",
     "half_life_fact": "days",
     "half_life_preference": "days",
     "half_life_belief": "days",
 }
+_SPANS = {
+    "document_bytes": (1_000, 200_000_000),
+    "chunk_size": (100, 10_000),
+    "chunk_overlap": (0, 5_000),
+    "parse_memory": (256, 64_000),
+    "link_redirects": (0, 20),
+}
+"""The least and the most that a whole number may be."""
 _NEO4J_URI = re.compile(r"(bolt|neo4j)(\+s|\+ssc)?://\S+")
 _REDIS_URL = re.compile(r"(rediss?|unix)://\S+")
 _KEY = re.compile(r"[!-~]+")
@@ -111,6 +121,17 @@ class Settings:
     lease: float = _setting(
         "REVERIE_LEASE", "Seconds after which the work of a worker that shows no life is another's.", 60.0
     )
+    document_bytes: int = _setting(
+        "REVERIE_DOCUMENT_BYTES", "Bytes that an uploaded or linked document may have.", 20_000_000
+    )
+    chunk_size: int = _setting("REVERIE_CHUNK_SIZE", "Characters that a chunk of a document has at most.", 1_200)
+    chunk_overlap: int = _setting(
+        "REVERIE_CHUNK_OVERLAP", "Characters that a chunk may repeat of the one before it.", 150
+    )
+    parse_timeout: float = _setting("REVERIE_PARSE_TIMEOUT", "Seconds that reading one document may take.", 60.0)
+    parse_memory: int = _setting("REVERIE_PARSE_MEMORY", "Megabytes that reading one document may take.", 1_024)
+    link_timeout: float = _setting("REVERIE_LINK_TIMEOUT", "Seconds that fetching a link may take.", 20.0)
+    link_redirects: int = _setting("REVERIE_LINK_REDIRECTS", "Redirects that are followed from a link.", 5)
     log_level: str = _setting("REVERIE_LOG_LEVEL", "Level of the log: debug, info, warning or error.", "warning")
 
     @classmethod
@@ -143,6 +164,7 @@ class Settings:
         for name, unit in _TIMES.items():
             if not 0 < getattr(self, name) < math.inf:
                 raise ConfigurationError(f"{self.variable(name)}: must be a number of {unit} above 0")
+        self._check_documents()
         if self.dream_attempts < 1:
             raise ConfigurationError("REVERIE_DREAM_ATTEMPTS: must be at least 1")
         if self.neo4j_uri is not None and not _NEO4J_URI.fullmatch(self.neo4j_uri):
@@ -163,6 +185,13 @@ class Settings:
             raise ConfigurationError(
                 f"REVERIE_HOST: {self.host} can be reached from other machines, which needs REVERIE_API_KEYS"
             )
+
+    def _check_documents(self) -> None:
+        for name, (least, most) in _SPANS.items():
+            if not least <= getattr(self, name) <= most:
+                raise ConfigurationError(f"{self.variable(name)}: must be from {least:,} to {most:,}")
+        if self.chunk_overlap > self.chunk_size // 2:
+            raise ConfigurationError("REVERIE_CHUNK_OVERLAP: must be at most half of REVERIE_CHUNK_SIZE")
 
     def _check_one_of(self, name: str, allowed: tuple[str, ...]) -> None:
         value = getattr(self, name)

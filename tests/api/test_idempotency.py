@@ -61,6 +61,13 @@ CASES: list[Case] = [
         lambda ids: {"id": ids["conversation"]},
         lambda ids: {"id": ids["conversation"], "deleteMemories": True},
     ),
+    (
+        "createDocument",
+        "document { id title }",
+        lambda _: {"title": "Gates", "text": "They are green."},
+        lambda _: {"title": "Gates", "text": "They are red."},
+    ),
+    ("deleteDocument", "deletedId", lambda ids: {"id": ids["document"]}, lambda ids: {"id": ids["memory"]}),
     ("createTopic", "topic { id name }", lambda _: {"name": "New"}, lambda _: {"name": "Newer"}),
     (
         "updateTopic",
@@ -154,6 +161,7 @@ mutation {
   entity: createEntity(input: {name: "Ann", type: PERSON}) { entity { id } }
   otherEntity: createEntity(input: {name: "Bob", type: PERSON}) { entity { id } }
   belief: upsertBelief(input: {subjectId: "bob", key: "likes.tea", value: "green"}) { belief { id } }
+  document: createDocument(input: {title: "Harbour", text: "It has gates."}) { document { id } }
   fact: createFact(input: {subject: "Ann", predicate: "knows", object: "Bob"}) { fact { id } }
 }
 """
@@ -171,6 +179,7 @@ async def world(api: Api) -> Ids:
         "entity": made["entity"]["entity"]["id"],
         "other entity": made["otherEntity"]["entity"]["id"],
         "fact": made["fact"]["fact"]["id"],
+        "document": made["document"]["document"]["id"],
         "belief": made["belief"]["belief"]["id"],
     }
     in_conversation = {"content": "three", "conversationId": ids["conversation"], "relatedTo": [ids["memory"]]}
@@ -223,7 +232,8 @@ def test_every_mutation_is_here() -> None:
         assert isinstance(input_type, GraphQLInputObjectType)
         if "clientMutationKey" in input_type.fields:
             keyed.add(name)
-    assert {mutation for mutation, *_ in CASES} == keyed
+    # a file, and a page to read, come with the tests of documents
+    assert {mutation for mutation, *_ in CASES} == keyed - {"linkDocument", "uploadDocument"}
     # these take no key: what has happened since then is to be dreamed, tried or erased again
     assert set(mutations.fields) - keyed == {"dream", "forgetSubject", "retryEpisode"}
 

@@ -19,6 +19,7 @@ from reverie.domain.clock import now_ms
 from reverie.domain.ids import new_id
 from reverie.graph.dreaming import start_dream
 from reverie.resources import Resources
+from reverie.services.documents import read_some
 
 SMALL_MARK = "smallmark"
 SMALL = 50
@@ -34,8 +35,9 @@ LISTS = {
     "Event": "events",
     "Episode": "episodes",
     "Belief": "beliefs",
+    "Document": "documents",
 }
-KINDS = tuple(LISTS)
+KINDS = (*LISTS, "Chunk")
 
 
 @dataclass
@@ -60,7 +62,7 @@ IDS = """
 { memories(last: 1) { nodes { id } } conversations(last: 1) { nodes { id } } topics(first: 1) { nodes { id } }
   facts(first: 1) { nodes { id } } entities(first: 1) { nodes { id } } communities(first: 1) { nodes { id } }
   events(first: 1) { nodes { id } } episodes(first: 1) { nodes { id } }
-  beliefs(first: 1) { nodes { id } } }
+  beliefs(first: 1) { nodes { id } } documents(first: 1) { nodes { id chunks(first: 1) { nodes { id } } } } }
 """
 
 
@@ -73,10 +75,13 @@ async def sides(resources: Resources, crowd: Crowd) -> AsyncIterator[Sides]:
         await fill_small(resources, found.small.api)
         for side in (found.small, found.crowd):
             await live(side)
+        while await read_some(resources):
+            pass
         for side in (found.small, found.crowd):
             listed = await side.api(IDS)
             for kind, name in LISTS.items():
                 side.ids[kind] = listed[name]["nodes"][0]["id"]
+            side.ids["Chunk"] = listed["documents"]["nodes"][0]["chunks"]["nodes"][0]["id"]
             side.ids["Dream"] = (await start_dream(resources.graph, side.api.tenant, [], now_ms())).id
         yield found
 
@@ -129,6 +134,8 @@ async def live(side: Side) -> None:
     for turn in range(2):
         belief = {"subjectId": f"{side.mark}-user", "key": "likes.paint", "value": f"{side.mark} paint {turn}"}
         assert not (await side.api.mutate("upsertBelief", "UpsertBeliefInput", "belief { id }", belief))["errors"]
+    document = {"title": f"{side.mark} harbour", "text": f"# {side.mark}\n\nIt has gates.", "subjectId": own["userId"]}
+    assert not (await side.api.mutate("createDocument", "CreateDocumentInput", "document { id }", document))["errors"]
     closing = {"threadId": threads[0]}
     assert not (await side.api.mutate("closeEpisode", "CloseEpisodeInput", "episode { id }", closing))["errors"]
 
@@ -216,6 +223,8 @@ RECIPES: dict[str, ById] = {
     "beliefs": lambda _: [{}, *({"filter": {"subjectId": f"{mark}-user"}} for mark in (MARK, SMALL_MARK))],
     "beliefChanges": lambda _: [{}, *({"filter": {"subjectIds": [f"{mark}-user"]}} for mark in (MARK, SMALL_MARK))],
     "changesCursor": lambda _: [{}],
+    "document": by_id("Document"),
+    "documents": lambda _: [{}],
     "dream": by_id("Dream"),
     "search": lambda ids: [
         {"query": query, "mode": mode, "first": 200, **filter_}
@@ -376,6 +385,10 @@ FOREIGN: dict[str, ById] = {
     "retryEpisode": by_id("Episode"),
     "upsertBelief": lambda _: [],
     "retractBelief": by_id("Belief"),
+    "createDocument": lambda _: [],
+    "uploadDocument": lambda _: [],
+    "linkDocument": lambda _: [],
+    "deleteDocument": by_id("Document"),
     "dream": lambda ids: [{"episodeIds": [ids["Episode"]]}],
     "forgetSubject": lambda _: [],
 }

@@ -20,6 +20,7 @@ from reverie.domain.ids import new_id
 from reverie.domain.names import normal_form
 from reverie.domain.pages import encode_cursor
 from reverie.resources import Resources
+from reverie.services.documents import read_some
 
 LATEST_MS = 253_402_300_799_999
 """9999-12-31T23:59:59.999Z."""
@@ -125,6 +126,15 @@ async def fill(world: World) -> None:
     longest = (await record(api, *events))[0]["episode"]["id"]
     for label in ("Event", "Episode"):
         await world.find(SET_PASSED, label=label, moments=MOMENTS)
+    for place in range(9):
+        document = {
+            "title": f"document {place}",
+            "text": "\n\n".join(f"# Part {n}\n\n{'gate ' * 200}{place}" for n in range(9)),
+        }
+        await api.mutate("createDocument", "CreateDocumentInput", "document { id }", document)
+    while await read_some(world.resources):
+        pass
+    await world.find(SET_TIMES, label="Document", moments=MOMENTS)
     # parallel relations between one pair, both ways, with equal weights
     rows = []
     for members in (found["Memory"], found["Topic"], found["Entity"]):
@@ -149,6 +159,7 @@ async def fill(world: World) -> None:
         "Fact": found["Fact"][0],
         "Community": groups[0],
         "Episode": longest,
+        "Document": (await world.find(IDS, label="Document"))[0],
     }
 
 
@@ -264,6 +275,7 @@ CONNECTIONS = [
     Connection(None, "communities", f"MATCH (x:Community) WHERE {_LIVING}", "x.name", False),
     Connection(None, "events", f"MATCH (x:Event) WHERE {_LIVING}", "x.occurredAt", True),
     Connection(None, "episodes", f"MATCH (x:Episode) WHERE {_LIVING}", "x.startedAt", True),
+    Connection(None, "documents", f"MATCH (x:Document) WHERE {_LIVING}", *NEWEST),
     _of("Conversation", "events", "<-[:IN_THREAD]-(x:Event)", "x.occurredAt"),
     _of("Conversation", "episodes", "<-[:IN_THREAD]-(x:Episode)", "x.startedAt"),
     _of("Episode", "events", "<-[:PART_OF]-(x:Event)", "x.occurredAt"),
@@ -303,6 +315,7 @@ CONNECTIONS = [
         "outgoing",
         descending=True,
     ),
+    _of("Document", "chunks", "<-[:PART_OF]-(x:Chunk)", "x.position"),
     _of("Community", "topics", "<-[:BELONGS_TO]-(x:Topic)", "x.name"),
     _of(
         "Community",
@@ -387,7 +400,9 @@ async def check_walks(world: World, connection: Connection, forth: Sequence[int]
     members = await connection.members(world)
     assert len(members) >= 8
     # ids are unique, and so are the names of a tenant's topics; everything else here ties
-    unique = connection.sorted_by == "x.id" or (connection.sorted_by == "x.name" and "x:Topic" in connection.match)
+    unique = connection.sorted_by in ("x.id", "x.position") or (
+        connection.sorted_by == "x.name" and "x:Topic" in connection.match
+    )
     assert (len({key for _, key in members}) < len(members)) is not unique
 
     edges = await walk(world, connection, forth, backward=False, count=len(members))

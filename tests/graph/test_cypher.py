@@ -349,6 +349,7 @@ def _in_order() -> list[Listing]:
         listings.events(None),
         listings.episodes(None),
         listings.beliefs(None, HALF_LIVES),
+        listings.documents(),
     ]
     # the defaults are among them
     assert {listings.memories(None, None), listings.conversations(None, None), listings.topics(None, None)} <= {*found}
@@ -398,6 +399,7 @@ def test_the_lists_here_are_all_there_are() -> None:
         "beliefs",
         "communities",
         "conversations",
+        "documents",
         "entities",
         "episodes",
         "events",

@@ -9,6 +9,12 @@ from reverie.api.context import Info
 from reverie.api.errors import answered
 from reverie.api.types.beliefs import RetractBeliefInput, UpsertBeliefInput
 from reverie.api.types.conversations import CreateConversationInput, DeleteConversationInput, UpdateConversationInput
+from reverie.api.types.documents import (
+    CreateDocumentInput,
+    DeleteDocumentInput,
+    LinkDocumentInput,
+    UploadDocumentInput,
+)
 from reverie.api.types.dreams import DreamInput, ForgetSubjectInput
 from reverie.api.types.entities import CreateEntityInput, DeleteEntityInput, MergeEntitiesInput, UpdateEntityInput
 from reverie.api.types.episodes import CloseEpisodeInput, RetryEpisodeInput
@@ -19,6 +25,7 @@ from reverie.api.types.memories import CreateMemoriesInput, CreateMemoryInput, D
 from reverie.api.types.payloads import (
     CloseEpisodePayload,
     CreateConversationPayload,
+    CreateDocumentPayload,
     CreateEntityPayload,
     CreateFactPayload,
     CreateMemoriesPayload,
@@ -26,12 +33,14 @@ from reverie.api.types.payloads import (
     CreateTopicPayload,
     DeleteConversationPayload,
     DeletedCount,
+    DeleteDocumentPayload,
     DeleteEntityPayload,
     DeleteFactPayload,
     DeleteMemoryPayload,
     DeleteTopicPayload,
     DreamPayload,
     ForgetSubjectPayload,
+    LinkDocumentPayload,
     MergeEntitiesPayload,
     MergeTopicsPayload,
     RecordEventsPayload,
@@ -45,6 +54,7 @@ from reverie.api.types.payloads import (
     UpdateFactPayload,
     UpdateMemoryPayload,
     UpdateTopicPayload,
+    UploadDocumentPayload,
     UpsertBeliefPayload,
 )
 from reverie.api.types.refs import RelateEntitiesInput, RelateMemoriesInput, UnrelateInput
@@ -53,6 +63,7 @@ from reverie.resources import Resources
 from reverie.services import (
     beliefs,
     conversations,
+    documents,
     dreaming,
     entities,
     episodes,
@@ -386,6 +397,46 @@ class Mutation:
 
         return await answered(RetryEpisodePayload, work())
 
+    @strawberry.mutation(description="Takes in a document that the caller writes out; it is read in the background.")
+    async def create_document(
+        self, info: Info, input: Annotated[CreateDocumentInput, GIVEN]
+    ) -> CreateDocumentPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"document": await documents.create_document(*_caller(info), input.to_domain(), _key(input))}
+
+        return await answered(CreateDocumentPayload, work())
+
+    @strawberry.mutation(
+        description="Takes in a file, sent as a GraphQL multipart request; it is read in the background."
+    )
+    async def upload_document(
+        self, info: Info, input: Annotated[UploadDocumentInput, GIVEN]
+    ) -> UploadDocumentPayload | None:
+        async def work() -> dict[str, Any]:
+            file = input.file.file
+            return {"document": await documents.upload_document(*_caller(info), input.to_domain(), file, _key(input))}
+
+        return await answered(UploadDocumentPayload, work())
+
+    @strawberry.mutation(
+        description="Takes in what a link leads to: it is fetched at once, from public addresses alone, and read in "
+        "the background."
+    )
+    async def link_document(self, info: Info, input: Annotated[LinkDocumentInput, GIVEN]) -> LinkDocumentPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"document": await documents.link_document(*_caller(info), input.to_domain(), _key(input))}
+
+        return await answered(LinkDocumentPayload, work())
+
+    @strawberry.mutation(description="Deletes a document with its chunks.")
+    async def delete_document(
+        self, info: Info, input: Annotated[DeleteDocumentInput, GIVEN]
+    ) -> DeleteDocumentPayload | None:
+        async def work() -> dict[str, Any]:
+            return {"deleted_id": await documents.delete_document(*_caller(info), input.id, _key(input))}
+
+        return await answered(DeleteDocumentPayload, work())
+
     @strawberry.mutation(
         description="Runs pending episodes now; with `wait`, answers when they are done. UNSUPPORTED where no "
         "worker runs."
@@ -406,7 +457,8 @@ class Mutation:
         return await answered(DreamPayload, work())
 
     @strawberry.mutation(
-        description="Erases all of one subject: events, episodes, beliefs, memories, and what rested on them alone."
+        description="Erases all of one subject: events, episodes, beliefs, memories, documents, and what rested on "
+        "them alone."
     )
     async def forget_subject(
         self, info: Info, input: Annotated[ForgetSubjectInput, GIVEN]

@@ -17,6 +17,7 @@ from reverie.api.types.connections import (
     BeliefConnection,
     CommunityConnection,
     ConversationConnection,
+    DocumentConnection,
     EntityConnection,
     EpisodeConnection,
     EventConnection,
@@ -31,6 +32,7 @@ from reverie.api.types.connections import (
 )
 from reverie.api.types.context import Context, ContextInput
 from reverie.api.types.conversations import Conversation
+from reverie.api.types.documents import Document
 from reverie.api.types.dreams import Dream
 from reverie.api.types.entities import Entity
 from reverie.api.types.episodes import Episode
@@ -54,6 +56,7 @@ from reverie.domain import (
     beliefs,
     communities,
     conversations,
+    documents,
     entities,
     episodes,
     events,
@@ -397,9 +400,7 @@ class Query:
             after=given_or_none(after),
         )
 
-    @strawberry.field(
-        description="What of the memory serves a question, within a budget of tokens, prompt-ready."
-    )
+    @strawberry.field(description="What of the memory serves a question, within a budget of tokens, prompt-ready.")
     async def context(
         self, info: Info, input: Annotated[ContextInput, strawberry.argument(description="What it is for.")]
     ) -> Context | None:
@@ -409,6 +410,21 @@ class Query:
     @strawberry.field(description="A dream by its id.")
     async def dream(self, info: Info, id: Id) -> Dream | None:
         return await dreaming.find_dream(info.context.resources, info.context.tenant, id)  # type: ignore[return-value]  # a domain value
+
+    @strawberry.field(description="A document by its id.")
+    async def document(self, info: Info, id: Id) -> Document | None:
+        return await _node(info, id, documents.Document)  # type: ignore[no-any-return]  # a domain value
+
+    @strawberry.field(description="The documents, newest first.")
+    async def documents(
+        self,
+        info: Info,
+        first: First = UNSET,
+        after: After = UNSET,
+        last: Last = UNSET,
+        before: Before = UNSET,
+    ) -> DocumentConnection | None:
+        return await reads.documents(info.context, page_args(first, after, last, before))  # type: ignore[return-value]  # a page of domain values
 
     @strawberry.field(description="The server itself.")
     async def server(self, info: Info) -> Server | None:

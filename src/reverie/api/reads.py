@@ -146,6 +146,10 @@ async def entities_named(
     return await listed(context, listings.entities(type_, name_starts_with, order), args)
 
 
+async def documents(context: Context, args: PageArgs) -> Connected:
+    return await listed(context, listings.documents(), args)
+
+
 async def facts(context: Context, wanted: FactFilter, args: PageArgs) -> Connected:
     return await listed(context, listings.facts(check_fact_filter(wanted)), args)
 

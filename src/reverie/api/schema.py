@@ -5,6 +5,7 @@ from math import isfinite
 
 import strawberry
 from graphql import FloatValueNode, GraphQLError, Node, StringValueNode, ValidationRule
+from starlette.datastructures import UploadFile
 from strawberry.extensions import AddValidationRules, ParserCache, ValidationCache
 from strawberry.types import ExecutionContext
 
@@ -13,7 +14,7 @@ from reverie.api.mutations import Mutation
 from reverie.api.queries import Query
 from reverie.api.subscriptions import Subscription
 from reverie.api.types.communities import Community
-from reverie.api.types.scalars import DateTime
+from reverie.api.types.scalars import DateTime, Upload
 from reverie.errors import BadInput
 
 
@@ -42,7 +43,7 @@ schema = _Schema(
     mutation=Mutation,
     subscription=Subscription,
     types=[Community],
-    scalar_overrides={datetime: DateTime},
+    scalar_overrides={datetime: DateTime, UploadFile: Upload},
     execution_context_class=EventExecutor,
     extensions=[
         lambda: AddValidationRules([_FitLiterals]),

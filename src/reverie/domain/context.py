@@ -9,12 +9,13 @@ from typing import Any
 from reverie.domain import policy
 from reverie.domain.beliefs import Belief
 from reverie.domain.checks import Checks
+from reverie.domain.documents import Chunk
 from reverie.domain.episodes import Episode
 from reverie.domain.memories import Memory
 from reverie.domain.names import normal_form
 from reverie.domain.search import SearchKind, searched_text
 
-CONTEXT_KINDS = (SearchKind.BELIEF, SearchKind.EPISODE, SearchKind.MEMORY)
+CONTEXT_KINDS = (SearchKind.BELIEF, SearchKind.EPISODE, SearchKind.MEMORY, SearchKind.CHUNK)
 """What a context is made of, in the order of its text."""
 OPENING = '<memory source="reverie">'
 CLOSING = "</memory>"
@@ -77,6 +78,8 @@ class ContextItem:
             case Memory():
                 when = self.thing.event_time or self.thing.created_at
                 return f"[memory {self.thing.id}, {when:%Y-%m-%d}] {text}"
+            case Chunk():
+                return f"[chunk {self.thing.id}] {text}"
             case _:
                 raise TypeError(f"{type(self.thing).__name__} is nothing that a context is made of")
 
@@ -134,7 +137,7 @@ def compose(ranking: Iterable[ContextItem], budget: int, count: Callable[[str], 
 
 
 def _order(thing: object) -> int:
-    return next(place for place, kind in enumerate((Belief, Episode, Memory)) if isinstance(thing, kind))
+    return next(place for place, kind in enumerate((Belief, Episode, Memory, Chunk)) if isinstance(thing, kind))
 
 
 def _fenced(items: Iterable[ContextItem]) -> str:

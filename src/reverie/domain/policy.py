@@ -48,3 +48,9 @@ READ_MOST = 40_000
 """Characters of an episode's events that its summary is chosen from, each having an equal share."""
 THREAD_TITLE_MOST = 100
 """Characters of the title that a thread's conversation takes from its first user message."""
+DOCUMENT_TEXT_MOST = 1_000_000
+"""Characters of a document that a caller writes out."""
+READABLE_MOST = 4_000_000
+"""Characters of text in a document of any kind."""
+URL_MOST = 2_000
+"""Characters of a link."""

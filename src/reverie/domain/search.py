@@ -7,6 +7,7 @@ from reverie.domain import policy
 from reverie.domain.beliefs import Belief, belief_text
 from reverie.domain.checks import Checks
 from reverie.domain.conversations import Conversation
+from reverie.domain.documents import Chunk
 from reverie.domain.entities import Entity
 from reverie.domain.episodes import Episode
 from reverie.domain.facts import Fact
@@ -28,9 +29,10 @@ class SearchKind(StrEnum):
     TOPIC = "TOPIC"
     CONVERSATION = "CONVERSATION"
     EPISODE = "EPISODE"
+    CHUNK = "CHUNK"
 
 
-VECTOR_KINDS = (SearchKind.MEMORY, SearchKind.TOPIC, SearchKind.BELIEF, SearchKind.EPISODE)
+VECTOR_KINDS = (SearchKind.MEMORY, SearchKind.TOPIC, SearchKind.BELIEF, SearchKind.EPISODE, SearchKind.CHUNK)
 """Kinds that carry a vector."""
 _MEMORY_ONLY = frozenset({SearchKind.MEMORY})
 _DATED = frozenset({SearchKind.MEMORY, SearchKind.BELIEF, SearchKind.FACT, SearchKind.CONVERSATION})
@@ -40,7 +42,7 @@ _HAVING = {
     "conversation_id": _MEMORY_ONLY,
     "topic_ids": _MEMORY_ONLY,
     "entity_ids": _MEMORY_ONLY,
-    "subject_id": frozenset({SearchKind.MEMORY, SearchKind.BELIEF}),
+    "subject_id": frozenset({SearchKind.MEMORY, SearchKind.BELIEF, SearchKind.CHUNK}),
     "agent_id": frozenset({SearchKind.MEMORY, SearchKind.EPISODE}),
     "user_id": frozenset({SearchKind.EPISODE}),
     "event_after": _MEMORY_ONLY,
@@ -107,6 +109,8 @@ def searched_text(thing: object) -> str:
             text = belief_text(thing.subject_id, thing.key, thing.value)
         case Episode():
             text = "" if thing.summary is None else thing.summary
+        case Chunk():
+            text = thing.text
         case Entity():
             text = "\n".join((thing.name, *thing.aliases))
         case _:

@@ -56,6 +56,7 @@ UNWIND $rows AS k
 MATCH (r:Receipt {tenant: k[0], field: k[1], key: k[2]})
 SET r.digest = k[3], r.result = k[4], r.createdAt = k[5]
 """
+READ_RECEIPT = "MATCH (r:Receipt {tenant: $t, field: $field, key: $key}) RETURN [r.digest, r.result, r.createdAt]"
 DROP_RECEIPTS = """
 UNWIND $keys AS k MATCH (r:Receipt {tenant: k[0], field: k[1], key: k[2]}) DELETE r
 """
@@ -95,6 +96,21 @@ class Commits:
                 self._joining = asyncio.create_task(self._run_small())
         # a caller that leaves must not take the transaction with it
         return await asyncio.shield(job.answer)
+
+    async def known(self, tenant: str, field: str, key: str | None, *, asked: Any, now: int) -> Done | None:
+        """What an earlier use of a key made, where there was one: for what is done before the write can be told.
+
+        Raises Refusals where it asked for something else.
+        """
+        if key is None:
+            return None
+        receipt = await self._graph.read(READ_RECEIPT, t=tenant, field=field, key=key)
+        if receipt is None or receipt[0] is None or receipt[2] <= _oldest(now):
+            return None
+        if receipt[0] != digest(asked):
+            raise _conflict()
+        done: Done = orjson.loads(receipt[1])
+        return done
 
     async def close(self) -> None:
         """Waits for all that was taken."""
@@ -194,7 +210,7 @@ class Commits:
             if job.key is None:
                 continue
             stored, result, created = receipts[job.key]
-            if stored is not None and created > job.write.now - policy.RECEIPT_DAYS * 86_400_000:
+            if stored is not None and created > _oldest(job.write.now):
                 outcomes[place] = orjson.loads(result) if stored == job.write.digest else _conflict()
                 known.add(job.key)
         return known
@@ -222,6 +238,11 @@ def _repeat(jobs: Sequence[_Job], first: int, place: int, outcomes: dict[int, Ou
         outcomes[place] = outcomes[first]
     elif not isinstance(outcomes[first], Refusals):
         outcomes[place] = _conflict()
+
+
+def _oldest(now: int) -> int:
+    """When receipts that still count were made at the earliest."""
+    return now - policy.RECEIPT_DAYS * 86_400_000
 
 
 def _conflict() -> Refusals:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from reverie.domain.clock import EARLIEST_MS
 from reverie.graph.conversations import TITLE_THREADS, thread_titled
+from reverie.graph.documents import DELETE_DOCUMENT
 from reverie.graph.episodes import LOCK_EPISODES, write_closings
 from reverie.graph.memories import DELETE_MEMORIES
 from reverie.graph.store import Graph, Transaction
@@ -169,3 +170,23 @@ async def forget_memories(graph: Graph, tenant: str, subject: str) -> tuple[Coun
         topics.update(topic for row in rows for topic in row[1])
         entities.update(entity for row in rows for entity in row[2])
     return gone, topics, entities
+
+
+DOCUMENTS = """
+MATCH (d:Document {tenant: $t, subjectId: $subject}) WITH d LIMIT $limit
+CALL (d) { OPTIONAL MATCH (d)<-[:PART_OF]-(:Chunk)-[:MENTIONS]->(e:Entity) RETURN collect(DISTINCT e.id) AS entities }
+RETURN collect([d.id, entities])
+"""
+
+
+async def forget_documents(graph: Graph, tenant: str, subject: str, now: int) -> tuple[Counter[str], set[str]]:
+    """Erases documents with their chunks, each in a transaction of its own; how many, and the entities they mentioned."""
+    gone: Counter[str] = Counter()
+    entities: set[str] = set()
+    while rows := await graph.read(DOCUMENTS, t=tenant, subject=subject, limit=STEP // 10):
+        for key, mentioned in sorted(rows):
+            chunks = await graph.write(DELETE_DOCUMENT, id=key, t=tenant, now=now)
+            if chunks is not None:
+                gone += Counter(DOCUMENT=1, CHUNK=chunks)
+            entities.update(mentioned)
+    return gone, entities

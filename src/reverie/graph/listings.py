@@ -30,6 +30,7 @@ from reverie.graph.records import (
     BELIEF_THEN,
     COMMUNITY,
     CONVERSATION,
+    DOCUMENT,
     ENTITY,
     EPISODE,
     EVENT,
@@ -76,6 +77,7 @@ _COUNTED_BY: dict[str, str] = {
     "Event": "occurredAt",
     "Episode": "startedAt",
     "Belief": "validFrom",
+    "Document": "createdAt",
 }
 """The column in whose index the members of a label are counted."""
 _FROM_MEMORIES = {"Topic": "HAS_TOPIC", "Entity": "MENTIONS", "Conversation": "BELONGS_TO"}
@@ -86,11 +88,15 @@ _LATEST_VALID = replace(LATEST_VALID, kept=("$at",))
 
 
 def _counted(label: Label) -> str:
-    """How many memories x has: the degree that Neo4j keeps, unless some expired memory waits to be erased."""
+    """How many memories x has: the degree that Neo4j keeps, unless some expired memory waits to be erased.
+
+    Entities are mentioned by chunks too, which don't count.
+    """
     relationship = _FROM_MEMORIES[label.name]
+    memory = "(:Memory)" if label is ENTITY else "()"
     return (
         f"CASE WHEN some THEN COUNT {{ (x)<-[:{relationship}]-(m:Memory) WHERE m.expiresAt > $now }} "
-        f"ELSE COUNT {{ (x)<-[:{relationship}]-() }} END"
+        f"ELSE COUNT {{ (x)<-[:{relationship}]-{memory} }} END"
     )
 
 
@@ -151,6 +157,10 @@ def events(wanted: EventFilter | None) -> Listing:
 
 def episodes(wanted: EpisodeFilter | None) -> Listing:
     return Listing(EPISODE, LATEST_BEGUN, episode_where(wanted))
+
+
+def documents() -> Listing:
+    return Listing(DOCUMENT, NEWEST)
 
 
 def named_order(order: NameOrder | None) -> Order:

@@ -16,6 +16,7 @@ from reverie.domain.changes import BeliefChange
 from reverie.domain.clock import from_ms, from_ms_or_none
 from reverie.domain.communities import Community, CommunityAlgorithm
 from reverie.domain.conversations import Conversation
+from reverie.domain.documents import Chunk, Document, DocumentSource, DocumentStatus
 from reverie.domain.entities import Entity, EntityType
 from reverie.domain.episodes import ConsolidationStatus, Episode, EpisodeOutcome
 from reverie.domain.events import Event, EventType
@@ -178,6 +179,25 @@ def _change(row: Row) -> BeliefChange:
     )
 
 
+def _document(row: Row) -> Document:
+    return Document(
+        row[0],
+        row[1],
+        DocumentSource(row[2]),
+        row[3],
+        row[4],
+        row[5],
+        DocumentStatus(row[6]),
+        row[7],
+        row[8],
+        from_ms(row[9]),
+    )
+
+
+def _chunk(row: Row) -> Chunk:
+    return Chunk(row[0], row[1], row[2])
+
+
 MEMORY = Label(
     "Memory",
     (
@@ -276,12 +296,19 @@ CHANGE = Label(
     _change,
     frozenset({"previousId", "rejectedId", "confidenceBefore", "reason", "episodeId"}),
 )
+DOCUMENT = Label(
+    "Document",
+    ("id", "title", "source", "url", "mediaType", "sizeBytes", "status", "failure", "subjectId", "createdAt"),
+    _document,
+    frozenset({"url", "failure", "subjectId"}),
+)
+CHUNK = Label("Chunk", ("id", "text", "position"), _chunk)
 EVIDENCE = Label("Evidence", ("id",), lambda row: row[0])
 """On the way from a belief to its events; never returned itself."""
 SLOT = Label("Slot", ("id",), lambda row: row[0])
 """One identity of beliefs, on the way from a version to the others; never returned itself."""
 
-LABELS = (MEMORY, CONVERSATION, TOPIC, FACT, ENTITY, COMMUNITY, EVENT, EPISODE, BELIEF, CHANGE)
+LABELS = (MEMORY, CONVERSATION, TOPIC, FACT, ENTITY, COMMUNITY, EVENT, EPISODE, BELIEF, CHANGE, DOCUMENT, CHUNK)
 BY_NAME = {label.name: label for label in LABELS}
 
 

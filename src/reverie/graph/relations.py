@@ -17,8 +17,10 @@ from reverie.graph.filters import NOTHING, SOME_EXPIRED, Where, visible_if_some
 from reverie.graph.records import (
     BELIEF,
     CHANGE,
+    CHUNK,
     COMMUNITY,
     CONVERSATION,
+    DOCUMENT,
     ENTITY,
     EPISODE,
     EVENT,
@@ -130,6 +132,7 @@ LATEST_BEGUN = Order("newest", (SortKey("x.startedAt", True), SortKey("x.id", Tr
 LATEST_VALID = Order("valid", (SortKey("x.validFrom", True), SortKey("x.id", True)))
 LATEST_VERSION = Order("version", (SortKey("x.validFrom", True), SortKey("x.version", True)))
 LOGGED = Order("logged", (SortKey("x.number"), SortKey("x.id")))
+IN_PLACE = Order("position", (SortKey("x.position"), SortKey("x.id")))
 STRONGEST = Order("strongest", (SortKey("r.weight", True), SortKey("r.id", True)))
 _RELATED = ("r.relation", "r.weight", "startNode(r) = n")
 
@@ -204,6 +207,8 @@ RELATIONS = (
         (Step("SUPPORTS", "in", EVIDENCE), Step("QUOTES", "out", EVENT), Step("PART_OF", "out", EPISODE)),
         BEGUN,
     ),
+    Relation(DOCUMENT, "chunks", (Step("PART_OF", "in", CHUNK),), IN_PLACE),
+    Relation(CHUNK, "document", (Step("PART_OF", "out", DOCUMENT),), BY_ID),
     Relation(COMMUNITY, "memories", (Step("BELONGS_TO", "in", TOPIC), Step("HAS_TOPIC", "in", MEMORY)), NEWEST),
 )
 TABLE = {(relation.owner.name, relation.name): relation for relation in RELATIONS}

@@ -38,6 +38,7 @@ _CARRIED = {
     "Memory": MEMORY_FILTERS,
     "Belief": ("tenant", "subjectId", "createdAt"),
     "Episode": ("tenant", "agentId", "userId"),
+    "Chunk": ("tenant", "subjectId"),
 }
 """The properties that a label's vector index carries, so that it can filter by them."""
 
@@ -61,6 +62,7 @@ _CONSTRAINTS = (
     "CREATE CONSTRAINT worker_id IF NOT EXISTS FOR (n:Worker) REQUIRE n.id IS UNIQUE",
     "CREATE CONSTRAINT dream_id IF NOT EXISTS FOR (n:Dream) REQUIRE n.id IS UNIQUE",
     "CREATE CONSTRAINT conversation_thread IF NOT EXISTS FOR (n:Conversation) REQUIRE (n.tenant, n.threadId) IS UNIQUE",
+    "CREATE CONSTRAINT document_content IF NOT EXISTS FOR (n:Document) REQUIRE (n.tenant, n.contentKey) IS UNIQUE",
 )
 _ORDERS = {
     "Memory": ("createdAt", "updatedAt", "happenedAt", "importance"),
@@ -72,6 +74,7 @@ _ORDERS = {
     "Event": ("occurredAt",),
     "Episode": ("startedAt",),
     "Belief": ("validFrom",),
+    "Document": ("createdAt",),
 }
 _INDEXES = (
     *(
@@ -96,6 +99,8 @@ _INDEXES = (
     "CREATE INDEX topic_made IF NOT EXISTS FOR (n:Topic) ON (n.madeByServer, n.id)",
     "CREATE INDEX entity_made IF NOT EXISTS FOR (n:Entity) ON (n.madeByServer, n.id)",
     "CREATE INDEX memory_enrichment IF NOT EXISTS FOR (n:Memory) ON (n.enrichment, n.createdAt)",
+    "CREATE INDEX document_subject IF NOT EXISTS FOR (n:Document) ON (n.tenant, n.subjectId)",
+    "CREATE INDEX document_status IF NOT EXISTS FOR (n:Document) ON (n.status, n.createdAt)",
     "CREATE INDEX memory_place IF NOT EXISTS FOR (n:Memory) ON (n.tenant, n.conversationId, n.place)",
     "CREATE INDEX memory_context IF NOT EXISTS FOR (n:Memory) ON (n.tenant, n.saidAfter)",
     f"CREATE FULLTEXT INDEX words IF NOT EXISTS FOR (n:{'|'.join(LETTERS)}) ON EACH [n.words] "

@@ -17,6 +17,7 @@ LETTERS: dict[str, str] = {
     "Topic": "t",
     "Conversation": "c",
     "Episode": "s",
+    "Chunk": "k",
 }
 """What follows the tenant's number in the prefix of a label's words."""
 VECTOR_LABELS = tuple(LABELS[kind] for kind in VECTOR_KINDS)

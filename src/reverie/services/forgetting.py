@@ -18,7 +18,7 @@ HELD = 600_000
 
 
 async def forget_subject(resources: Resources, tenant: str, subject: str) -> dict[str, int]:
-    """Erases a subject's events, episodes, beliefs and memories; how many went, by kind.
+    """Erases a subject's events, episodes, beliefs, memories and documents; how many went, by kind.
 
     Entries of the change log keep tenant and number alone. Taken again after an interruption, it goes on where it was.
     """
@@ -36,6 +36,9 @@ async def forget_subject(resources: Resources, tenant: str, subject: str) -> dic
     gone += await forgetting.forget_beliefs(graph, tenant, subject, now)
     memories, topics, entities = await forgetting.forget_memories(graph, tenant, subject)
     gone += memories
+    documents, mentioned = await forgetting.forget_documents(graph, tenant, subject, now)
+    gone += documents
+    entities |= mentioned
     for label, touched in (("Topic", topics), ("Entity", entities)):
         if swept := await delete_orphans(graph, label, [(tenant, node_id) for node_id in sorted(touched)], now):
             gone[label.upper()] = swept

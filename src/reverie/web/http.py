@@ -3,10 +3,10 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from typing import cast
+from typing import Any, cast
 
 import orjson
-from cross_web import AsyncHTTPRequestAdapter, HTTPException
+from cross_web import AsyncHTTPRequestAdapter, HTTPException, StarletteRequestAdapter
 from graphql import GraphQLError
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -30,6 +30,7 @@ from reverie.errors import BadInput, ReverieError, Unauthenticated
 from reverie.web.assets import redirect_to_page, wants_page
 from reverie.web.auth import Callers
 from reverie.web.bodies import NOT_EXECUTED, answer, as_bad_input, check_texts, guarded, refused
+from reverie.web.uploads import PREFLIGHT, is_preflighted, is_upload, read_upload, with_files
 from reverie.web.websocket import Socket, SocketAdapter, TransportWsHandler
 
 _PLAIN = re.compile(r"[\w.:-]{1,100}", re.ASCII)
@@ -37,9 +38,18 @@ _SHOWN = 20
 """Characters of a body that isn't JSON, shown from where it isn't."""
 
 
+class _RequestAdapter(StarletteRequestAdapter):
+    """As Strawberry's, with the way to the request itself."""
+
+    def __init__(self, request: Request) -> None:
+        super().__init__(request)
+        self.request = request
+
+
 class GraphQLApp(GraphQL[Context | Socket, None]):
     """The one endpoint of the API: JSON by POST and GET, streams of server-sent events, and WebSockets."""
 
+    request_adapter_class = _RequestAdapter
     websocket_adapter_class = SocketAdapter
     graphql_transport_ws_handler_class = TransportWsHandler
 
@@ -48,6 +58,7 @@ class GraphQLApp(GraphQL[Context | Socket, None]):
             executed,
             graphql_ide=None,
             allow_queries_via_get=True,
+            multipart_uploads_enabled=True,
             subscription_protocols=[GRAPHQL_TRANSPORT_WS_PROTOCOL, GRAPHQL_SSE_PROTOCOL],
         )
         self._callers = callers
@@ -90,8 +101,8 @@ class GraphQLApp(GraphQL[Context | Socket, None]):
 
     async def _answered(self, request: Request, request_id: str) -> Response:
         try:
-            if _wants_stream(request) and _is_foreign(request):
-                return _failed(GraphQLError("pages of other sites are not served"), 403, request_id, "FORBIDDEN")
+            if (forbidden := _forbidden(request)) is not None:
+                return _failed(GraphQLError(forbidden), 403, request_id, "FORBIDDEN")
             return await self.run(request)
         except Unauthenticated as error:
             response = _failed(error, 401, request_id, "UNAUTHENTICATED")
@@ -103,6 +114,17 @@ class GraphQLApp(GraphQL[Context | Socket, None]):
             return _failed(GraphQLError(error.reason), error.status_code, request_id, "BAD_INPUT")
         except Exception as error:
             return _failed(error, 500, request_id, "INTERNAL")
+        finally:
+            if (form := getattr(request.state, "upload", None)) is not None:
+                await form.close()
+
+    async def parse_multipart(self, request: AsyncHTTPRequestAdapter) -> dict[str, Any]:
+        """A multipart request with its files in their places, which are closed when it is answered."""
+        if not isinstance(request, _RequestAdapter):
+            raise AssertionError("every request is adapted so")
+        of = request.request
+        of.state.upload = await read_upload(of, of.app.state.resources.documents.bytes_most)
+        return with_files(of.state.upload, self.decode_json)
 
     async def get_context(self, request: Request | WebSocket, response: Response | WebSocket) -> Context | Socket:
         state = request.app.state
@@ -189,6 +211,15 @@ class GraphQLApp(GraphQL[Context | Socket, None]):
 
 def _wants_stream(request: Request) -> bool:
     return SSETransport().accepts(request.headers.get("accept", ""))
+
+
+def _forbidden(request: Request) -> str | None:
+    """Why a page of another site may be behind a request; None where none can be."""
+    if _wants_stream(request) and _is_foreign(request):
+        return "pages of other sites are not served"
+    if is_upload(request) and not is_preflighted(request):
+        return f"an upload needs the header {PREFLIGHT[0]}, with any value"
+    return None
 
 
 def _is_foreign(request: Request) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from reverie.errors import ReverieError
 from reverie.graph.dreaming import Lease
 from reverie.resources import Resources
-from reverie.services import dreaming, embedding, enrichment
+from reverie.services import documents, dreaming, embedding, enrichment
 
 log = logging.getLogger("reverie.worker")
 
@@ -50,6 +50,12 @@ async def enrich(resources: Resources) -> None:
         pass
 
 
+async def read_documents(resources: Resources) -> None:
+    """Reads documents until none waits."""
+    while await documents.read_some(resources):
+        pass
+
+
 async def erase_expired(resources: Resources) -> None:
     """Erases memories whose time is over, until none is left."""
     while await enrichment.erase_expired(resources):
@@ -67,7 +73,12 @@ async def sweep_orphans(resources: Resources) -> None:
         await asyncio.sleep(ORPHANS_EVERY)
 
 
-HOUSEKEEPING: tuple[tuple[float, Task], ...] = ((5.0, sweep), (10.0, erase_expired), (1.0, enrich))
+HOUSEKEEPING: tuple[tuple[float, Task], ...] = (
+    (5.0, sweep),
+    (10.0, erase_expired),
+    (1.0, enrich),
+    (1.0, read_documents),
+)
 """What is done again and again, with the seconds between."""
 ENDLESS: tuple[Task, ...] = (embedding.embed_waiting, sweep_orphans)
 """What runs as long as the worker."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from reverie.api.types.beliefs import Belief, BeliefChange
     from reverie.api.types.communities import Community
     from reverie.api.types.conversations import Conversation
+    from reverie.api.types.documents import Chunk, Document
     from reverie.api.types.entities import Entity, RelatedEntityConnection
     from reverie.api.types.episodes import Episode
     from reverie.api.types.events import Event
@@ -86,9 +87,12 @@ EventConnection = Connection[Annotated["Event", strawberry.lazy("reverie.api.typ
 EpisodeConnection = Connection[Annotated["Episode", strawberry.lazy("reverie.api.types.episodes")]]
 BeliefConnection = Connection[Annotated["Belief", strawberry.lazy("reverie.api.types.beliefs")]]
 BeliefChangeConnection = Connection[Annotated["BeliefChange", strawberry.lazy("reverie.api.types.beliefs")]]
+DocumentConnection = Connection[Annotated["Document", strawberry.lazy("reverie.api.types.documents")]]
+ChunkConnection = Connection[Annotated["Chunk", strawberry.lazy("reverie.api.types.documents")]]
 LazyBelief = Annotated["Belief", strawberry.lazy("reverie.api.types.beliefs")]
 LazyEpisode = Annotated["Episode", strawberry.lazy("reverie.api.types.episodes")]
 LazyConversation = Annotated["Conversation", strawberry.lazy("reverie.api.types.conversations")]
+LazyDocument = Annotated["Document", strawberry.lazy("reverie.api.types.documents")]
 LazyEntity = Annotated["Entity", strawberry.lazy("reverie.api.types.entities")]
 LazyCommunity = Annotated["Community", strawberry.lazy("reverie.api.types.communities")]
 LazyRelatedMemories = Annotated["RelatedMemoryConnection", strawberry.lazy("reverie.api.types.memories")]

@@ -4,10 +4,11 @@ import strawberry
 from strawberry import UNSET
 
 from reverie.api.types.beliefs import Belief
+from reverie.api.types.documents import Chunk
 from reverie.api.types.episodes import Episode
 from reverie.api.types.given import given_or, given_or_none
 from reverie.api.types.memories import Memory
-from reverie.domain import beliefs, context, episodes, memories
+from reverie.domain import beliefs, context, documents, episodes, memories
 from reverie.domain.context import ContextItem, ContextRequest
 from reverie.domain.search import SearchKind
 
@@ -44,6 +45,16 @@ class ContextMemory:
     memory: Memory = strawberry.field(resolver=_memory, description="The memory.")
 
 
+def _chunk(root: strawberry.Parent[ContextItem]) -> Chunk:
+    return root.thing  # type: ignore[no-any-return]  # as above
+
+
+@strawberry.type(description="A passage of a document that the context's text has.")
+class ContextChunk:
+    score: float = strawberry.field(description=SCORE)
+    chunk: Chunk = strawberry.field(resolver=_chunk, description="The passage.")
+
+
 def _beliefs(root: strawberry.Parent[context.Context]) -> list[ContextBelief]:
     return root.of(beliefs.Belief)  # type: ignore[return-value]  # items with domain values
 
@@ -56,6 +67,10 @@ def _memories(root: strawberry.Parent[context.Context]) -> list[ContextMemory]:
     return root.of(memories.Memory)  # type: ignore[return-value]  # as above
 
 
+def _chunks(root: strawberry.Parent[context.Context]) -> list[ContextChunk]:
+    return root.of(documents.Chunk)  # type: ignore[return-value]  # as above
+
+
 @strawberry.type(description="What of the memory serves a question, ready for a prompt.")
 class Context:
     text: str = strawberry.field(
@@ -66,6 +81,7 @@ class Context:
     beliefs: list[ContextBelief] = strawberry.field(resolver=_beliefs, description="The beliefs in it, best first.")
     episodes: list[ContextEpisode] = strawberry.field(resolver=_episodes, description="The episodes in it, best first.")
     memories: list[ContextMemory] = strawberry.field(resolver=_memories, description="The memories in it, best first.")
+    chunks: list[ContextChunk] = strawberry.field(resolver=_chunks, description="The passages in it, best first.")
 
 
 @strawberry.input(description="What a context is for.")
@@ -82,7 +98,7 @@ class ContextInput:
         default=0.3, description="Only beliefs at least this sure as of now, 0 to 1."
     )
     kinds: list[SearchKind] | None = strawberry.field(
-        default=UNSET, description="Only these kinds, of BELIEF, EPISODE and MEMORY; all of them unless given."
+        default=UNSET, description="Only these kinds, of BELIEF, EPISODE, MEMORY and CHUNK; all of them unless given."
     )
 
     def to_domain(self) -> ContextRequest:

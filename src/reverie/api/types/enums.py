@@ -7,6 +7,7 @@ import strawberry
 
 from reverie.domain.beliefs import BeliefChangeKind, BeliefType, EpistemicStatus
 from reverie.domain.communities import CommunityAlgorithm
+from reverie.domain.documents import DocumentSource, DocumentStatus
 from reverie.domain.entities import EntityType
 from reverie.domain.episodes import ConsolidationStatus, EpisodeOutcome
 from reverie.domain.events import EventType
@@ -140,6 +141,20 @@ described(
     FAILED="Given up after its attempts.",
 )
 described(
+    DocumentSource,
+    "How a document came here.",
+    TEXT="A caller wrote it out.",
+    FILE="It was uploaded.",
+    LINK="It was fetched from a link.",
+)
+described(
+    DocumentStatus,
+    "How far reading a document has come.",
+    PENDING="It waits to be read, or is being read.",
+    READY="It was read: its chunks are there.",
+    FAILED="It can't be read; `failure` says why. The same content sent again is tried again.",
+)
+described(
     SearchMode,
     "Which ways a search goes.",
     HYBRID="By meaning and by word, both rankings fused.",
@@ -156,6 +171,7 @@ described(
     TOPIC="Topics, by meaning and by the words of their names.",
     CONVERSATION="Conversations, by the words of their titles.",
     EPISODE="Closed episodes, by the meaning and the words of their summaries.",
+    CHUNK="Passages of documents, by meaning and by word.",
 )
 described(
     InputErrorCode,

@@ -4,6 +4,7 @@ import strawberry
 
 from reverie.api.types.beliefs import Belief, BeliefChange
 from reverie.api.types.conversations import Conversation
+from reverie.api.types.documents import Document
 from reverie.api.types.dreams import Dream
 from reverie.api.types.entities import Entity
 from reverie.api.types.enums import InputErrorCode
@@ -172,6 +173,29 @@ class CloseEpisodePayload(Payload):
 @strawberry.type(description="The answer to retryEpisode.")
 class RetryEpisodePayload(Payload):
     episode: Episode | None = strawberry.field(default=None, description="The episode as it is now.")
+
+
+DOCUMENT = "The document; that which has the same content and subject, where there is one."
+
+
+@strawberry.type(description="The answer to createDocument.")
+class CreateDocumentPayload(Payload):
+    document: Document | None = strawberry.field(default=None, description=DOCUMENT)
+
+
+@strawberry.type(description="The answer to uploadDocument.")
+class UploadDocumentPayload(Payload):
+    document: Document | None = strawberry.field(default=None, description=DOCUMENT)
+
+
+@strawberry.type(description="The answer to linkDocument.")
+class LinkDocumentPayload(Payload):
+    document: Document | None = strawberry.field(default=None, description=DOCUMENT)
+
+
+@strawberry.type(description="The answer to deleteDocument.")
+class DeleteDocumentPayload(Payload):
+    deleted_id: strawberry.ID | None = strawberry.field(default=None, description=DELETED)
 
 
 @strawberry.type(description="The answer to dream.")

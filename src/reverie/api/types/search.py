@@ -7,6 +7,7 @@ import strawberry
 from reverie.api.types.beliefs import Belief
 from reverie.api.types.connections import PageInfo
 from reverie.api.types.conversations import Conversation
+from reverie.api.types.documents import Chunk
 from reverie.api.types.entities import Entity
 from reverie.api.types.episodes import Episode
 from reverie.api.types.facts import Fact
@@ -15,7 +16,7 @@ from reverie.api.types.topics import Topic
 from reverie.services.search import Hit
 
 SearchResult = Annotated[
-    Memory | Belief | Fact | Entity | Topic | Conversation | Episode,
+    Memory | Belief | Fact | Entity | Topic | Conversation | Episode | Chunk,
     strawberry.union("SearchResult", description="Anything that a search can find."),
 ]
 
