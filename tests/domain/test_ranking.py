@@ -147,13 +147,15 @@ def test_neighbours_lend_of_their_scores() -> None:
 
     lent = lend(flat(("a", 1.0), ("e", 0.9), ("b", 0.5), ("c", 0.2), ("d", 0.1)), places, {1: 0.5, 2: 0.25})
 
-    assert {one.item: one.score for one in lent} == {
-        "a": 1.0 + 0.5 * 0.5 + 0.25 * 0.2,
-        "b": 0.5 + 0.5 * 1.0 + 0.5 * 0.2,
-        "c": 0.2 + 0.5 * 0.5 + 0.25 * 1.0 + 0.25 * 0.1,
-        "d": 0.1 + 0.25 * 0.2,
-        "e": 0.9,
-    }
+    assert {one.item: one.score for one in lent} == pytest.approx(
+        {
+            "a": 1.0 + 0.5 * 0.5 + 0.25 * 0.2,
+            "b": 0.5 + 0.5 * 1.0 + 0.5 * 0.2,
+            "c": 0.2 + 0.5 * 0.5 + 0.25 * 1.0 + 0.25 * 0.1,
+            "d": 0.1 + 0.25 * 0.2,
+            "e": 0.9,
+        }
+    )
     assert ids(lent) == ["a", "b", "e", "c", "d"]
 
 

@@ -102,7 +102,7 @@ async def test_a_vector_knows_what_was_said_before(resources: Resources, tenant:
 
     # when: one is told anew, those that knew of it are made anew
     told.clear()
-    await update_memory(listening, tenant, MemoryChange(second.id, content="In the hall."), None)
+    await update_memory(listening, tenant, MemoryChange(id=second.id, content="In the hall."), None)
     assert await resources.graph.read(CONTEXT, id=third.id) == [None, 3, False, True]
     await embed_all(listening)
     assert told == ["Where is it?\nIn the hall.", "In the hall.\nThank you."]

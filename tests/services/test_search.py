@@ -16,21 +16,30 @@ from hypothesis import strategies as st
 from tests.conftest import DIMENSIONS
 from tests.openai_server import Fault, OpenAIServer, slow
 
+from reverie.domain.beliefs import BeliefUpsert
 from reverie.domain.clock import from_ms, now_ms
 from reverie.domain.conversations import ConversationDraft
+from reverie.domain.documents import TextDraft
 from reverie.domain.entities import EntityDraft, EntityRef, EntityType
+from reverie.domain.episodes import EpisodeClosing
+from reverie.domain.events import EventDraft, EventType
 from reverie.domain.facts import FactBatch, FactDraft
 from reverie.domain.ids import new_id
 from reverie.domain.memories import MemoryBatch, MemoryDraft, MemoryFilter, MemoryType
-from reverie.domain.search import SearchFilter, SearchKind, SearchMode
+from reverie.domain.search import VECTOR_KINDS, SearchFilter, SearchKind, SearchMode
 from reverie.domain.topics import TopicRef
 from reverie.errors import BadInput, Refusals, TooLarge, Unavailable, Unsupported
 from reverie.graph import conversations, memories
 from reverie.graph.schema import await_words
 from reverie.graph.writes import Write
 from reverie.resources import Resources
+from reverie.services.beliefs import upsert_belief
 from reverie.services.conversations import create_conversation
+from reverie.services.documents import create_document, read_some
+from reverie.services.embedding import embed_all
 from reverie.services.entities import create_entity
+from reverie.services.episodes import close_episode
+from reverie.services.events import record_events
 from reverie.services.facts import create_fact
 from reverie.services.memories import create_memory
 from reverie.services.search import Hits, search
@@ -357,6 +366,9 @@ class Quay:
 LINE = "ECONNREFUSED on 6f9619ff-8b86-d011-b42d-00cf4fc964ff: résumé 部署 プラン 🚀 C++ user_names.py v1.2.3 o'clock"
 
 
+CHUNK = "MATCH (k:Chunk) WHERE k.tenant = $t RETURN k.id"
+
+
 @pytest_asyncio.fixture(scope="module")
 async def quay(resources: Resources) -> Quay:
     tenant = f"quay-{uuid4().hex[:12]}"
@@ -366,7 +378,16 @@ async def quay(resources: Resources) -> Quay:
     )
     entity = await create_entity(resources, tenant, EntityDraft("Pharos", EntityType.PLACE, ("Lighthouse",)), None)
     topic = await create_topic(resources, tenant, "lighthouse keeping", None)
-    conversation = await create_conversation(resources, tenant, ConversationDraft("On lighthouses"), None)
+    conversation = await create_conversation(resources, tenant, ConversationDraft("On lighthouses", "quay"), None)
+    belief = (await upsert_belief(resources, tenant, BeliefUpsert("mei", "likes", "lighthouses"), None)).belief
+    told = EventDraft(EventType.USER_MESSAGE, "The lighthouse is out", "quay", user_id="mei")
+    await record_events(resources, tenant, [told], None)
+    episode = await close_episode(resources, tenant, EpisodeClosing(thread_id="quay"), None)
+    await create_document(resources, tenant, TextDraft(title="Log", text="A lighthouse was seen."), None)
+    while await read_some(resources):
+        pass
+    await embed_all(resources)
+    await await_words(resources.graph)
     return Quay(
         resources,
         tenant,
@@ -376,17 +397,20 @@ async def quay(resources: Resources) -> Quay:
             SearchKind.ENTITY: entity.id,
             SearchKind.TOPIC: topic.id,
             SearchKind.CONVERSATION: conversation.id,
+            SearchKind.BELIEF: belief.id,
+            SearchKind.EPISODE: episode.id,
+            SearchKind.CHUNK: await resources.graph.read(CHUNK, t=tenant),
         },
     )
 
 
-async def test_every_kind_is_found_by_word_and_two_by_meaning(quay: Quay) -> None:
+async def test_every_kind_is_found_by_word_and_those_with_vectors_by_meaning(quay: Quay) -> None:
     hits = await quay.find("lighthouse")
 
     assert sorted(ids(hits)) == sorted(quay.by_kind.values())
     assert all(hit.ranked.keyword_rank for hit in hits.edges)
     by_meaning = {hit.node.id for hit in hits.edges if hit.ranked.semantic_rank}
-    assert by_meaning == {quay.by_kind[SearchKind.MEMORY], quay.by_kind[SearchKind.TOPIC]}
+    assert by_meaning == {quay.by_kind[kind] for kind in VECTOR_KINDS}
     assert all((hit.ranked.semantic_score is None) is (hit.ranked.semantic_rank is None) for hit in hits.edges)
 
 
