@@ -23,22 +23,7 @@ CONTRACT = HERE / "contract.graphql"
 OURS = build_schema(sdl())
 
 MISSING = {
-    # recall brings search over all kinds, …
-    "Belief was removed from union type SearchResult.",
-    "Chunk was removed from union type SearchResult.",
-    "Episode was removed from union type SearchResult.",
-    "Enum value SearchKind.BELIEF was removed.",
-    "Enum value SearchKind.CHUNK was removed.",
-    "Enum value SearchKind.EPISODE was removed.",
-    # … the context of a question, …
-    "Context was removed.",
-    "ContextBelief was removed.",
-    "ContextChunk was removed.",
-    "ContextEpisode was removed.",
-    "ContextInput was removed.",
-    "ContextMemory was removed.",
-    "Field Query.context was removed.",
-    # … the map, …
+    # recall brings the map, …
     "Graph was removed.",
     "GraphEdge was removed.",
     "GraphInput was removed.",

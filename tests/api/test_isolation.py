@@ -192,6 +192,7 @@ OF_EITHER = [
     for mark in (MARK, SMALL_MARK)
     for name, value in (("threadId", "thread-1"), ("userId", "user"), ("agentId", "agent"))
 ]
+OF_EITHER_THREAD = {"threadId": f"{MARK}-1", "tokenBudget": 500}
 RECIPES: dict[str, ById] = {
     "node": lambda ids: [{"id": ids[kind]} for kind in KINDS],
     "nodes": lambda ids: [{"ids": list(ids.values())}],
@@ -232,6 +233,11 @@ RECIPES: dict[str, ById] = {
         for mode in ("HYBRID", "SEMANTIC", "KEYWORD")
         for filter_ in ({}, {"filter": {"topicIds": [ids["Topic"]]}})
     ],
+    "context": lambda _: [
+        {"input": {"query": query, **given}}
+        for query in (COMMON, MARK, SMALL_MARK)
+        for given in ({}, *({"subjectId": f"{mark}-subject-1"} for mark in (MARK, SMALL_MARK)), OF_EITHER_THREAD)
+    ],
     "server": lambda _: [{}],
 }
 """How every query field is asked, given ids of one tenant. A field without a recipe fails the test below."""
@@ -250,7 +256,7 @@ async def ask(side: Side, name: str, arguments: dict[str, Any]) -> str:
     asked = GRAPHQL.query_type.fields[name]
     declared = ", ".join(f"${given}: {asked.args[given].type}" for given in arguments)
     passed = ", ".join(f"{given}: ${given}" for given in arguments)
-    depth = 0 if name in ("search", "node", "nodes") else DEPTH
+    depth = {"search": 0, "node": 0, "nodes": 0, "context": 2}.get(name, DEPTH)
     chosen = "" if is_leaf_type(get_named_type(asked.type)) else f"{{ {selection(asked.type, depth)} }}"
     document = f"query{f'({declared})' if declared else ''} {{ {name}{f'({passed})' if passed else ''} {chosen} }}"
     return orjson.dumps(await side.api(document, **arguments)).decode()
