@@ -99,6 +99,11 @@ def test_each_setting_has_a_variable_and_a_flag_that_goes_before_it(member: "Fie
         ("REVERIE_NEO4J_TIMEOUT", "nan", "seconds above 0"),
         ("REVERIE_NEO4J_TIMEOUT", "inf", "seconds above 0"),
         ("REVERIE_EMBEDDING_TIMEOUT", "-2", "seconds above 0"),
+        ("REVERIE_LEASE", "1e14", "seconds above 0, 86,400 at most"),
+        ("REVERIE_IDLE_GAP", "1e300", "minutes above 0, 525,600 at most"),
+        ("REVERIE_HALF_LIFE_FACT", "1e9", "days above 0, 365,000 at most"),
+        ("REVERIE_DREAM_ATTEMPTS", "99999999999999999999", "from 1 to 1,000"),
+        ("NEO4J_URI", "bolt://127.0.0.1:99999", "must be an address such as bolt://"),
         ("REVERIE_EMBEDDING_DIMENSIONS", "0", "from 1 to 4096"),
         ("REVERIE_EMBEDDING_DIMENSIONS", "4097", "from 1 to 4096"),
         ("REVERIE_DOCUMENT_BYTES", "0", "from 1,000 to 200,000,000"),
@@ -130,6 +135,11 @@ def test_a_wrong_value_is_refused_by_its_variable(variable: str, value: str, wor
 def test_a_wrong_flag_is_refused_by_the_same_name() -> None:
     with pytest.raises(ConfigurationError, match="REVERIE_PORT: 'x' is not a whole number"):
         Settings.read({"REVERIE_PORT": "8000"}, port="x")
+
+
+def test_a_flag_that_is_given_and_empty_is_no_default() -> None:
+    with pytest.raises(ConfigurationError, match="REVERIE_DATA_DIR: the flag is given, and empty"):
+        Settings.read({}, data_dir="")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "LOCALHOST", "::1"])
@@ -164,6 +174,7 @@ def test_keys_come_from_the_variable_or_from_a_file(tmp_path: Path) -> None:
         ("{", "no JSON"),
         ('{"k": "t"', "no JSON"),
         ('{"k": NaN}', "no JSON"),
+        ('{"k": "t", "k": "u"}', "has a key twice"),
         ("{}", "at least one key"),
         ('{"": "t"}', "a key must be made of"),
         ('{"two words": "t"}', "a key must be made of"),

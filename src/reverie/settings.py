@@ -1,12 +1,13 @@
 """Every setting, read from the environment once."""
 
 import ipaddress
-import math
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import orjson
 from platformdirs import user_cache_path, user_data_path
@@ -19,6 +20,9 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 MOST_DIMENSIONS = 4096
 """What a vector index of Neo4j holds."""
 _LONGEST_TENANT = 200
+_LONGEST = {"seconds": 86_400, "minutes": 525_600, "days": 365_000}
+"""What a time may be at most, by its unit: a day, a year, a thousand years."""
+_MOST_ATTEMPTS = 1_000
 _TIMES = {
     "neo4j_timeout": "seconds",
     "embedding_timeout": "seconds",
@@ -143,6 +147,8 @@ class Settings:
         values: dict[str, Any] = {}
         for member in fields(cls):
             raw = given.get(member.name)
+            if isinstance(raw, str) and not raw.strip():
+                raise ConfigurationError(f"{member.metadata['variable']}: the flag is given, and empty")
             if raw is None:
                 raw = environ.get(member.metadata["variable"])
             if raw is not None and raw != "":
@@ -162,12 +168,14 @@ class Settings:
         if not 1 <= self.embedding_dimensions <= MOST_DIMENSIONS:
             raise ConfigurationError(f"REVERIE_EMBEDDING_DIMENSIONS: must be from 1 to {MOST_DIMENSIONS}")
         for name, unit in _TIMES.items():
-            if not 0 < getattr(self, name) < math.inf:
-                raise ConfigurationError(f"{self.variable(name)}: must be a number of {unit} above 0")
+            if not 0 < getattr(self, name) <= _LONGEST[unit]:
+                raise ConfigurationError(
+                    f"{self.variable(name)}: must be a number of {unit} above 0, {_LONGEST[unit]:,} at most"
+                )
         self._check_documents()
-        if self.dream_attempts < 1:
-            raise ConfigurationError("REVERIE_DREAM_ATTEMPTS: must be at least 1")
-        if self.neo4j_uri is not None and not _NEO4J_URI.fullmatch(self.neo4j_uri):
+        if not 1 <= self.dream_attempts <= _MOST_ATTEMPTS:
+            raise ConfigurationError(f"REVERIE_DREAM_ATTEMPTS: must be from 1 to {_MOST_ATTEMPTS:,}")
+        if self.neo4j_uri is not None and not (_NEO4J_URI.fullmatch(self.neo4j_uri) and _has_port(self.neo4j_uri)):
             raise ConfigurationError(
                 f"NEO4J_URI: {self.neo4j_uri!r} must be an address such as bolt://localhost:7687, "
                 "neo4j://localhost:7687 or, with TLS, neo4j+s://example.org"
@@ -217,9 +225,10 @@ class Settings:
                     f"REVERIE_API_KEYS: is neither a JSON object nor the path of a file that can be read ({reason})"
                 ) from None
         try:
-            found = orjson.loads(text)
+            orjson.loads(text)
         except orjson.JSONDecodeError as error:
             raise ConfigurationError(f"REVERIE_API_KEYS: no JSON ({error.msg})") from None
+        found = json.loads(text, object_pairs_hook=_distinct)
         if not isinstance(found, dict) or not found:
             raise ConfigurationError("REVERIE_API_KEYS: must be a JSON object of key to tenant with at least one key")
         if not all(_KEY.fullmatch(key) for key in found):
@@ -231,6 +240,21 @@ class Settings:
                 f"REVERIE_API_KEYS: a tenant must be a text of 1 to {_LONGEST_TENANT} visible characters"
             )
         return found
+
+
+def _has_port(uri: str) -> bool:
+    """Whether the port that an address names, if it does, can be one."""
+    try:
+        return urlsplit(uri).port != 0
+    except ValueError:
+        return False
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, as long as no key is in it twice, since a typo would lead a caller to another's memory."""
+    if len(dict(pairs)) < len(pairs):
+        raise ConfigurationError("REVERIE_API_KEYS: has a key twice")
+    return dict(pairs)
 
 
 def _is_loopback(host: str) -> bool:

@@ -289,3 +289,27 @@ async def test_a_fault_of_ours_is_masked_and_its_request_id_leads_to_it_in_the_l
     (record,) = caplog.records
     assert "request-4711" in record.getMessage()
     assert "memory_embedding" in caplog.text
+
+
+async def test_a_client_that_leaves_during_its_body_is_no_fault_of_ours(
+    resources: Resources, caplog: pytest.LogCaptureFixture
+) -> None:
+    sent: list[Any] = []
+    told = iter([{"type": "http.request", "body": b'{"query": "{', "more_body": True}, {"type": "http.disconnect"}])
+    headers = [(b"content-type", b"application/json"), (b"authorization", b"Bearer k"), (b"content-length", b"99")]
+    scope = {
+        **{"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http"},
+        **{"path": "/graphql", "raw_path": b"/graphql", "query_string": b"", "headers": headers},
+        **{"client": ("127.0.0.1", 9), "server": ("127.0.0.1", 8000), "root_path": ""},
+    }
+
+    async def receive() -> Any:
+        return next(told)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await app_of(resources, {"k": "t"})(scope, receive, send)
+
+    assert sent == []
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []

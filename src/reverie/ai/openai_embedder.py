@@ -12,6 +12,7 @@ from reverie.ai.embedders import InputRefused
 from reverie.ai.openai_client import OpenAIClient, ProviderError
 from reverie.ai.vectors import pooled, unit_vector
 from reverie.ai.windows import legible, windows
+from reverie.domain.secrets import masked
 from reverie.errors import EmbeddingFailed
 
 # OpenAI's models take 8,192 tokens. A script with less than 1.5 bytes to a token is refused, and then halved.
@@ -53,7 +54,7 @@ class OpenAIEmbedder:
 
     Questions and passages are embedded alike, but a question doesn't queue behind the requests of passages. A text
     that the model finds too long is halved until it fits. Only vectors of the right number, size and length leave this
-    class.
+    class. Texts are sent without their secrets.
     """
 
     def __init__(self, options: OpenAIOptions) -> None:
@@ -99,7 +100,8 @@ class OpenAIEmbedder:
         await self._client.close()
 
     async def _embed(self, texts: Sequence[str], slots: asyncio.Semaphore) -> list[list[float]]:
-        cut = [windows(legible(text), _WINDOW_BYTES) for text in texts]
+        # looking for secrets in long texts takes its time, which others' requests needn't wait for
+        cut = await asyncio.to_thread(lambda: [windows(masked(legible(text)), _WINDOW_BYTES) for text in texts])
         batches = list(_batches([window for parts in cut for window in parts]))
         vectors = iter(await self._at_once(batches, slots))
         return [_joined(parts, [next(vectors) for _ in parts]) for parts in cut]

@@ -10,6 +10,7 @@ from strawberry.extensions import AddValidationRules, ParserCache, ValidationCac
 from strawberry.types import ExecutionContext
 
 from reverie.api.executor import EventExecutor
+from reverie.api.limits import FitOperation
 from reverie.api.mutations import Mutation
 from reverie.api.queries import Query
 from reverie.api.subscriptions import Subscription
@@ -49,6 +50,8 @@ schema = _Schema(
         lambda: AddValidationRules([_FitLiterals]),
         lambda: ParserCache(maxsize=500),
         lambda: ValidationCache(maxsize=500),
+        # after the cache, which sets what was found
+        FitOperation,
     ],
 )
 

@@ -32,7 +32,7 @@ async def forget_subject(resources: Resources, tenant: str, subject: str) -> dic
     gone: Counter[str] = Counter()
     gone += await forgetting.forget_episodes(graph, tenant, number, subject, now)
     gone += await forgetting.forget_events(graph, tenant, number, subject, now)
-    await settle_dreams(graph, tenant, now)
+    await settle_dreams(graph, tenant, now_ms())
     gone += await forgetting.forget_beliefs(graph, tenant, subject, now)
     memories, topics, entities = await forgetting.forget_memories(graph, tenant, subject)
     gone += memories

@@ -8,7 +8,7 @@ from typing import Any, cast
 import orjson
 from cross_web import AsyncHTTPRequestAdapter, HTTPException, StarletteRequestAdapter
 from graphql import GraphQLError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
@@ -73,7 +73,11 @@ class GraphQLApp(GraphQL[Context | Socket, None]):
         request = Request(scope, receive)
         request_id = _request_id(request.headers.get("x-request-id"))
         request.state.request_id = request_id
-        response = redirect_to_page() if wants_page(request) else await self._answered(request, request_id)
+        try:
+            response = redirect_to_page() if wants_page(request) else await self._answered(request, request_id)
+        except ClientDisconnect:
+            # nobody is there to be answered
+            return
         response.headers["x-request-id"] = request_id
         if isinstance(response, StreamingResponse):
             await self._stream(response, scope, receive, send)
@@ -110,6 +114,8 @@ class GraphQLApp(GraphQL[Context | Socket, None]):
             return response
         except ReverieError as error:
             return _failed(error, 400, request_id, "BAD_INPUT")
+        except ClientDisconnect:
+            raise
         except HTTPException as error:
             return _failed(GraphQLError(error.reason), error.status_code, request_id, "BAD_INPUT")
         except Exception as error:
