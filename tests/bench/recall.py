@@ -326,9 +326,7 @@ async def measured(dialogues: Sequence[Dialogue]) -> Ranks:
     ranks: Ranks = defaultdict(list)
     with tempfile.TemporaryDirectory() as name:
         async with neo4j_settings(Path(name)) as variables:
-            settings = Settings.read(
-                {**variables, "REVERIE_EMBEDDER": "local", "REVERIE_EMBEDDING_TIMEOUT": "600", "OPENAI_API_KEY": ""}
-            )
+            settings = Settings.read({**variables, "REVERIE_EMBEDDER": "local", "REVERIE_EMBEDDING_TIMEOUT": "600"})
             async with open_resources(settings) as opened:
                 assert opened.embedder is not None
                 path = user_cache_path("reverie", appauthor=False) / "bench-vectors.sqlite"
