@@ -63,6 +63,7 @@ VALUES = {
     "half_life_belief": ("25", 25.0),
     "dream_attempts": ("7", 7),
     "lease": ("15", 15.0),
+    "communities_interval": ("2", 2.0),
     "log_level": ("debug", "debug"),
 }
 

@@ -56,6 +56,12 @@ class Resources:
     dreaming: DreamingPolicy = field(default_factory=DreamingPolicy)
     extractor: Extractor = field(default_factory=RulesExtractor)
     bell: Bell = field(default_factory=LocalBell)
+    communities_interval: float = 600.0
+    """Seconds between two looks at whether communities are to be found anew."""
+    detection_limit: float = 60.0
+    """Seconds that the algorithm may take."""
+    detecting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    """Held while the algorithm runs."""
     unembedded: asyncio.Event = field(default_factory=asyncio.Event)
     _numbers: dict[str, int] = field(default_factory=dict)
 
@@ -123,6 +129,7 @@ async def open_resources(
             dreaming_policy(settings),
             extractor,
             bell,
+            communities_interval=settings.communities_interval * 60,
         )
 
 

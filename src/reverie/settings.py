@@ -25,6 +25,7 @@ _TIMES = {
     "extraction_timeout": "seconds",
     "idle_gap": "minutes",
     "lease": "seconds",
+    "communities_interval": "minutes",
     "half_life_fact": "days",
     "half_life_preference": "days",
     "half_life_belief": "days",
@@ -110,6 +111,11 @@ class Settings:
     )
     lease: float = _setting(
         "REVERIE_LEASE", "Seconds after which the work of a worker that shows no life is another's.", 60.0
+    )
+    communities_interval: float = _setting(
+        "REVERIE_COMMUNITIES_INTERVAL",
+        "Minutes between a worker's looks at whether topics changed enough for communities to be found anew.",
+        10.0,
     )
     log_level: str = _setting("REVERIE_LOG_LEVEL", "Level of the log: debug, info, warning or error.", "warning")
 

@@ -8,6 +8,7 @@ from strawberry import UNSET
 from reverie.api.context import Info
 from reverie.api.errors import answered
 from reverie.api.types.beliefs import RetractBeliefInput, UpsertBeliefInput
+from reverie.api.types.communities import DetectCommunitiesInput
 from reverie.api.types.conversations import CreateConversationInput, DeleteConversationInput, UpdateConversationInput
 from reverie.api.types.dreams import DreamInput, ForgetSubjectInput
 from reverie.api.types.entities import CreateEntityInput, DeleteEntityInput, MergeEntitiesInput, UpdateEntityInput
@@ -30,6 +31,7 @@ from reverie.api.types.payloads import (
     DeleteFactPayload,
     DeleteMemoryPayload,
     DeleteTopicPayload,
+    DetectCommunitiesPayload,
     DreamPayload,
     ForgetSubjectPayload,
     MergeEntitiesPayload,
@@ -52,6 +54,7 @@ from reverie.api.types.topics import CreateTopicInput, DeleteTopicInput, MergeTo
 from reverie.resources import Resources
 from reverie.services import (
     beliefs,
+    communities,
     conversations,
     dreaming,
     entities,
@@ -404,6 +407,24 @@ class Mutation:
             return {"dream": await dreaming.dream(*_caller(info), ids, wait=given_or(wanted.wait, False))}
 
         return await answered(DreamPayload, work())
+
+    @strawberry.mutation(
+        description="Finds the groups of topics that occur together, in the place of those found before. The worker "
+        "does it too, where topics changed enough."
+    )
+    async def detect_communities(
+        self,
+        info: Info,
+        input: Annotated[
+            DetectCommunitiesInput | None, strawberry.argument(description="By which algorithm, and how fine.")
+        ] = UNSET,
+    ) -> DetectCommunitiesPayload | None:
+        wanted = input or DetectCommunitiesInput()
+
+        async def work() -> dict[str, Any]:
+            return {"communities": await communities.detect_communities(*_caller(info), wanted.to_domain())}
+
+        return await answered(DetectCommunitiesPayload, work())
 
     @strawberry.mutation(
         description="Erases all of one subject: events, episodes, beliefs, memories, and what rested on them alone."

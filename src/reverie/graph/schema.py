@@ -13,7 +13,7 @@ from reverie.graph.store import Graph, Transaction
 
 log = logging.getLogger("reverie.graph")
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _TRIES = 10
 _NAME_TAKEN = "Neo.ClientError.Schema.IndexWithNameAlreadyExists"
 _BEING_MADE = {_NAME_TAKEN, "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"}
@@ -49,6 +49,7 @@ _CONSTRAINTS = (
     "CREATE CONSTRAINT change_number IF NOT EXISTS FOR (n:Change) REQUIRE (n.tenant, n.number) IS UNIQUE",
     "CREATE CONSTRAINT counter_tenant IF NOT EXISTS FOR (n:Counter) REQUIRE n.tenant IS UNIQUE",
     "CREATE CONSTRAINT subject_lease IF NOT EXISTS FOR (n:Lease) REQUIRE (n.tenant, n.subject) IS UNIQUE",
+    "CREATE CONSTRAINT detection_key IF NOT EXISTS FOR (n:Detection) REQUIRE (n.tenant, n.algorithm) IS UNIQUE",
     "CREATE CONSTRAINT worker_id IF NOT EXISTS FOR (n:Worker) REQUIRE n.id IS UNIQUE",
     "CREATE CONSTRAINT dream_id IF NOT EXISTS FOR (n:Dream) REQUIRE n.id IS UNIQUE",
     "CREATE CONSTRAINT conversation_thread IF NOT EXISTS FOR (n:Conversation) REQUIRE (n.tenant, n.threadId) IS UNIQUE",
@@ -63,6 +64,7 @@ _ORDERS = {
     "Event": ("occurredAt",),
     "Episode": ("startedAt",),
     "Belief": ("validFrom",),
+    "Document": ("createdAt",),
 }
 _INDEXES = (
     *(
@@ -86,10 +88,17 @@ _INDEXES = (
     "CREATE INDEX dream_begin IF NOT EXISTS FOR (n:Dream) ON (n.tenant, n.startedAt)",
     "CREATE INDEX topic_made IF NOT EXISTS FOR (n:Topic) ON (n.madeByServer, n.id)",
     "CREATE INDEX entity_made IF NOT EXISTS FOR (n:Entity) ON (n.madeByServer, n.id)",
+    "CREATE INDEX topic_degree IF NOT EXISTS FOR (n:Topic) ON (n.tenant, n.degree)",
+    "CREATE INDEX entity_degree IF NOT EXISTS FOR (n:Entity) ON (n.tenant, n.degree)",
     "CREATE INDEX memory_enrichment IF NOT EXISTS FOR (n:Memory) ON (n.enrichment, n.createdAt)",
     "CREATE FULLTEXT INDEX words IF NOT EXISTS FOR (n:Memory|Conversation|Topic|Fact|Entity) ON EACH [n.words] "
     "OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace', `fulltext.eventually_consistent`: true}}",
 )
+_FILLED = (
+    "MATCH (n:Topic) WHERE n.degree IS NULL CALL (n) { SET n.degree = COUNT { (n)--() } } IN TRANSACTIONS OF 1000 ROWS",
+    "MATCH (n:Entity) WHERE n.degree IS NULL CALL (n) { SET n.degree = COUNT { (n)--() } } IN TRANSACTIONS OF 1000 ROWS",
+)
+"""What stores of earlier versions lack."""
 
 LOCK_STORE = "MERGE (s:Store {name: 'reverie'}) ON CREATE SET s.epoch = $epoch SET s.locked = coalesce(s.locked, 0) + 1 RETURN s.version"
 RECORD_VERSION = (
@@ -167,6 +176,8 @@ async def _migrate(graph: Graph, analysis: int) -> None:
         if found is not None and found >= SCHEMA_VERSION:
             return
         for statement in (*_CONSTRAINTS, *_INDEXES):
+            await _patiently(graph, statement)
+        for statement in _FILLED:
             await _patiently(graph, statement)
         await graph.execute(AWAIT_INDEXES)
         await transaction.run(RECORD_VERSION, version=SCHEMA_VERSION, analysis=analysis)
