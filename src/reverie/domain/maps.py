@@ -26,7 +26,7 @@ class GraphKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GraphNode:
-    """A node of a map: its key is its id, or `subject:` and a subject's id; its weight its degree in the whole graph."""
+    """A node of a map. Its key is its id, or `subject:` and a subject's id; its weight its degree in all the graph."""
 
     key: str
     kind: GraphKind
@@ -106,7 +106,7 @@ def map_label(text: str) -> str:
 
 
 def whole_map(nodes: Sequence[GraphNode], edges: Sequence[GraphEdge], *, truncated: bool) -> Graph:
-    """The map of some nodes, and of those of the edges whose both ends are among them; parallel ones as the heaviest."""
+    """The map of some nodes, and of those edges whose ends are both among them; parallel ones as the heaviest."""
     known = {node.key: node for node in nodes}
     kept: dict[str, GraphEdge] = {}
     for edge in edges:

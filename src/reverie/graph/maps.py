@@ -5,9 +5,8 @@ comes first, then the newest, until there are as many nodes as wanted. Aliases a
 one that it leads to.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 from reverie.domain import policy
 from reverie.domain.ids import well_formed
@@ -69,27 +68,23 @@ _KINDS = (
     _Kind(GraphKind.DOCUMENT, "Document", "n.title", "createdAt"),
     _Kind(GraphKind.CHUNK, "Chunk", "n.text"),
 )
-_NODE_KINDS = tuple(kind.kind for kind in _KINDS)
-KINDS = (*_NODE_KINDS, GraphKind.SUBJECT)
+_LABELS = {kind.kind: kind.label for kind in _KINDS} | {GraphKind.SUBJECT: "Subject"}
+"""What kinds are called in the statements; no node has the last."""
 
-
-def _labels(kinds: Sequence[GraphKind]) -> str:
-    """The label expression of some kinds of nodes; of none a label that nothing has."""
-    return "|".join(kind.label for kind in _KINDS if kind.kind in kinds) or "Nothing"
-
-
+# Kinds are a parameter, and no part of the statements' texts: planning one takes Neo4j about a second.
+_OF_KIND = "any(label IN labels(x) WHERE label IN $labels)"
 _SUBJECTS_BELIEFS = "(x:Belief {tenant: $t, subjectId: s}) WHERE x.epistemicStatus = 'ACTIVE'"
 _DEGREE = (
-    "CASE WHEN some THEN COUNT { (n)-[:%s|SUPPORTS]-(y) WHERE coalesce(y.expiresAt > $now, true) } "
-    "ELSE COUNT { (n)-[:%s|SUPPORTS]-() } END"
-) % (_DRAWN, _DRAWN)
+    f"CASE WHEN some THEN COUNT {{ (n)-[:{_DRAWN}|SUPPORTS]-(y) WHERE coalesce(y.expiresAt > $now, true) }} "
+    f"ELSE COUNT {{ (n)-[:{_DRAWN}|SUPPORTS]-() }} END"
+)
 
 
 def _centres() -> str:
     """From the centres that were given: those that the tenant has."""
     return (
-        f"CALL () {{ UNWIND $ids AS i MATCH (x:Node {{id: i}}) WHERE (x:{_labels(_NODE_KINDS)}) AND {visible_any('x')} "
-        "RETURN collect(x) AS found } "
+        "CALL () { UNWIND $ids AS i MATCH (x:Node {id: i}) "
+        f"WHERE any(label IN labels(x) WHERE label IN $all_labels) AND {visible_any('x')} RETURN collect(x) AS found }} "
         f"CALL () {{ UNWIND $subjects AS s WITH s WHERE EXISTS {{ MATCH {_SUBJECTS_BELIEFS} }} "
         "RETURN collect(s) AS known } "
         "WITH some, found[..$limit] AS nodes, known, size(found) + size(known) > $limit AS more "
@@ -97,21 +92,22 @@ def _centres() -> str:
     )
 
 
-def _most_connected(kinds: Sequence[GraphKind]) -> str:
+def _most_connected() -> str:
     """From the nodes with the most edges among as many of each kind as the map may have, found by an index.
 
     Topics and entities come by their noted degree, which is a little old; all others come newest first, and few have
     many edges. Where all there is fits on the map, all of it is there from the start.
     """
-    arms = " UNION ALL ".join(_candidates(kind) for kind in _KINDS if kind.kind in kinds)
-    whose = (
-        f"{_newest('b', 'Belief', 'validFrom')} WITH b WHERE b.epistemicStatus = 'ACTIVE' "
-        "WITH b.subjectId AS s, count(*) AS beliefs ORDER BY beliefs DESC, s RETURN collect(s) AS known"
+    arms = " UNION ALL ".join(
+        f"UNWIND [label IN $labels WHERE label = '{kind.label}'] AS wanted CALL () {{ {_candidates(kind)} }} RETURN x"
+        for kind in _KINDS
     )
     return (
-        f"CALL (some) {{ CALL () {{ {arms or 'UNWIND [] AS x RETURN x'} }} WITH x AS n "
+        f"CALL (some) {{ CALL () {{ {arms} }} WITH x AS n "
         f"WITH n, {_DEGREE} AS degree ORDER BY degree DESC, n.id DESC RETURN collect(n) AS found }} "
-        f"CALL () {{ {whose if GraphKind.SUBJECT in kinds else 'RETURN [] AS known'} }} "
+        "CALL () { UNWIND [label IN $labels WHERE label = 'Subject'] AS wanted "
+        f"CALL () {{ {_newest('b', 'Belief', 'validFrom')} RETURN b }} WITH b WHERE b.epistemicStatus = 'ACTIVE' "
+        "WITH b.subjectId AS s, count(*) AS beliefs ORDER BY beliefs DESC, s RETURN collect(s) AS known } "
         "WITH some, found, known, size(found) + size(known) > $limit AS more "
         "WITH some, CASE WHEN more THEN found[..$starts] ELSE found END AS nodes, known, more "
         "WITH some, nodes, CASE WHEN NOT more THEN known WHEN nodes = [] THEN known[..$starts] "
@@ -139,19 +135,24 @@ def _newest(x: str, label: str, column: str) -> str:
     )
 
 
-def _step(kinds: Sequence[GraphKind], fan: str) -> str:
+_WAYS = (
+    f"MATCH (n)-[:{_DRAWN}]-(x) WHERE {_OF_KIND} AND {visible_any('x')}",
+    f"WITH n WHERE n:Belief AND 'Episode' IN $labels MATCH (n){_LEARNED_FROM}(x:Episode) WHERE x.tenant = $t",
+    f"WITH n WHERE n:Episode AND 'Belief' IN $labels MATCH (n){_TAUGHT}(x:Belief) WHERE x.tenant = $t",
+)
+"""From a node to others; subjects lead on by another."""
+
+
+def _step(fan: str) -> str:
     """One step outwards, from the nodes and subjects that the last one added."""
     ends = f"WITH DISTINCT x LIMIT ${fan} RETURN collect(x) AS near }} RETURN near"
-    arms = [f"UNWIND front AS n CALL (n) {{ {way} {ends}" for way in _ways(kinds)]
-    if GraphKind.BELIEF in kinds:
-        arms.append(f"UNWIND asked AS s CALL (s) {{ MATCH {_SUBJECTS_BELIEFS} {ends}")
-    whose = (
-        "UNWIND front AS n WITH n WHERE n:Belief AND n.epistemicStatus = 'ACTIVE' AND NOT n.subjectId IN subjects "
-        "RETURN collect(DISTINCT n.subjectId) AS whose"
-    )
+    arms = [f"UNWIND front AS n CALL (n) {{ {way} {ends}" for way in _WAYS]
+    arms.append(f"UNWIND asked AS s CALL (s) {{ MATCH {_SUBJECTS_BELIEFS} AND 'Belief' IN $labels {ends}")
     return (
         f"CALL (front, asked) {{ CALL (front, asked) {{ {' UNION ALL '.join(arms)} }} RETURN collect(near) AS nears }} "
-        f"CALL (front, subjects) {{ {whose if GraphKind.SUBJECT in kinds else 'RETURN [] AS whose'} }} "
+        "CALL (front, subjects) { UNWIND front AS n WITH n WHERE 'Subject' IN $labels "
+        "AND n:Belief AND n.epistemicStatus = 'ACTIVE' AND NOT n.subjectId IN subjects "
+        "RETURN collect(DISTINCT n.subjectId) AS whose } "
         "CALL (nodes, nears) { "
         "UNWIND nears AS near UNWIND near AS x WITH x, count(*) AS ways WHERE NOT x IN nodes "
         "WITH x, ways ORDER BY ways DESC, x.id DESC LIMIT $limit + 1 RETURN collect(x) AS found } "
@@ -161,15 +162,6 @@ def _step(kinds: Sequence[GraphKind], fan: str) -> str:
         "WITH some, nodes, subjects + asked AS subjects, asked, found[..room - size(asked)] AS front, more "
         "WITH some, nodes + front AS nodes, subjects, front, asked, more "
     )
-
-
-def _ways(kinds: Sequence[GraphKind]) -> Iterator[str]:
-    labels = _labels(kinds)
-    yield f"MATCH (n)-[:{_DRAWN}]-(x:{labels}) WHERE {visible_any('x')}"
-    if GraphKind.EPISODE in kinds:
-        yield f"WITH n WHERE n:Belief MATCH (n){_LEARNED_FROM}(x:Episode) WHERE x.tenant = $t"
-    if GraphKind.BELIEF in kinds:
-        yield f"WITH n WHERE n:Episode MATCH (n){_TAUGHT}(x:Belief) WHERE x.tenant = $t"
 
 
 def _read() -> str:
@@ -187,14 +179,13 @@ def _read() -> str:
     )
 
 
-@lru_cache(maxsize=4096)
-def map_statement(kinds: tuple[GraphKind, ...], depth: int, *, centred: bool) -> str:
+@cache
+def map_statement(depth: int, *, centred: bool) -> str:
     """[[[id, kind, text, degree, subject, status], …], [[subject, beliefs], …], [[from, to, type, weight], …],
     [[belief, episode, quotes], …], more]."""
-    start = _centres() if centred else _most_connected(kinds)
-    steps = "".join(_step(kinds, "fan" if step == 0 else "narrow_fan") for step in range(depth))
+    steps = "".join(_step("fan" if step == 0 else "narrow_fan") for step in range(depth))
     return (
-        f"CYPHER 25 WITH {SOME_EXPIRED} AS some {start}"
+        f"CYPHER 25 WITH {SOME_EXPIRED} AS some {_centres() if centred else _most_connected()}"
         "WITH some, nodes, subjects, nodes AS front, subjects AS asked, more "
         f"{steps}{_read()}"
     )
@@ -202,13 +193,15 @@ def map_statement(kinds: tuple[GraphKind, ...], depth: int, *, centred: bool) ->
 
 async def read_map(graph: Graph, tenant: str, wanted: MapQuery, *, now: int) -> Map:
     """The map of a checked query: one statement. Centres that the tenant doesn't have are left out."""
-    kinds = tuple(kind for kind in KINDS if wanted.kinds is None or kind in wanted.kinds)
+    labels = [label for kind, label in _LABELS.items() if wanted.kinds is None or kind in wanted.kinds]
     limit, edges = wanted.limit, wanted.limit * policy.MAP_EDGES_EACH
     starts = limit if wanted.depth == 0 else max(1, limit // _STARTS_SHARE)
     rows, subjects, drawn, learned, more = await graph.read(
-        map_statement(kinds, wanted.depth, centred=wanted.center_keys is not None),
+        map_statement(wanted.depth, centred=wanted.center_keys is not None),
         t=tenant,
         now=now,
+        labels=labels,
+        all_labels=list(_LABELS.values()),
         ids=[given for given in wanted.ids if well_formed(given)],
         subjects=wanted.subjects,
         limit=limit,
