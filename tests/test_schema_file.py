@@ -54,7 +54,7 @@ MISSING = {
     "Enum value SearchKind.BELIEF was removed.",
     "Enum value SearchKind.CHUNK was removed.",
     "Enum value SearchKind.EPISODE was removed.",
-    # … the context of a question, …
+    # … and the context of a question
     "Context was removed.",
     "ContextBelief was removed.",
     "ContextChunk was removed.",
@@ -62,17 +62,6 @@ MISSING = {
     "ContextInput was removed.",
     "ContextMemory was removed.",
     "Field Query.context was removed.",
-    # … the map, …
-    "Graph was removed.",
-    "GraphEdge was removed.",
-    "GraphInput was removed.",
-    "GraphKind was removed.",
-    "GraphNode was removed.",
-    "Field Query.graph was removed.",
-    # … and communities found on request
-    "DetectCommunitiesInput was removed.",
-    "DetectCommunitiesPayload was removed.",
-    "Field Mutation.detectCommunities was removed.",
 }
 """What the contract has and this version doesn't yet, each by the words of graphql-core."""
 

@@ -223,6 +223,11 @@ RECIPES: dict[str, ById] = {
         for mode in ("HYBRID", "SEMANTIC", "KEYWORD")
         for filter_ in ({}, {"filter": {"topicIds": [ids["Topic"]]}})
     ],
+    "graph": lambda ids: [
+        {"input": {"depth": 2}},
+        {"input": {"depth": 3, "centerKeys": [*ids.values(), f"subject:{MARK}-user", f"subject:{SMALL_MARK}-user"]}},
+        {"input": {"depth": 0, "limit": 5}},
+    ],
     "server": lambda _: [{}],
 }
 """How every query field is asked, given ids of one tenant. A field without a recipe fails the test below."""
@@ -378,6 +383,7 @@ FOREIGN: dict[str, ById] = {
     "retractBelief": by_id("Belief"),
     "dream": lambda ids: [{"episodeIds": [ids["Episode"]]}],
     "forgetSubject": lambda _: [],
+    "detectCommunities": lambda _: [],
 }
 """How every mutation is given ids; those that take no reference have no input here."""
 

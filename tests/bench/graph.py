@@ -1,4 +1,4 @@
-"""`python -m tests.bench.graph`: the map on 100,000 memories, against a raw read of the same nodes and edges, in one run.
+"""`python -m tests.bench.graph`: the map on 100,000 memories, against a raw read of what it shows, in one run.
 
 Depth 2, at most 500 nodes: around topics, entities, memories and conversations by turns, and of the whole tenant. Each
 map is followed by the raw read of what it showed: one statement that is given the ids. Then communities by each

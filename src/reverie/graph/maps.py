@@ -37,6 +37,8 @@ _DRAWN = (
     "|SUPERSEDED_BY"
 )
 """The relationships that are edges of the map where both of their ends are nodes of it."""
+_START_FAN = 4
+"""How many times what the map has room for the starts of a map of the whole tenant bring in together."""
 _FAN_SHARE = 4
 _FAN_LEAST = 50
 """Beyond the first step no node brings in more than a share of the limit, or this many."""
@@ -183,10 +185,12 @@ def _read() -> str:
 def map_statement(depth: int, *, centred: bool) -> str:
     """[[[id, kind, text, degree, subject, status], …], [[subject, beliefs], …], [[from, to, type, weight], …],
     [[belief, episode, quotes], …], more]."""
+    # a whole tenant that fits on the map is on it already
+    going_on = "{}" if centred else "CASE WHEN more THEN {} ELSE [] END"
     steps = "".join(_step("fan" if step == 0 else "narrow_fan") for step in range(depth))
     return (
         f"CYPHER 25 WITH {SOME_EXPIRED} AS some {_centres() if centred else _most_connected()}"
-        "WITH some, nodes, subjects, nodes AS front, subjects AS asked, more "
+        f"WITH some, nodes, subjects, {going_on.format('nodes')} AS front, {going_on.format('subjects')} AS asked, more "
         f"{steps}{_read()}"
     )
 
@@ -208,7 +212,7 @@ async def read_map(graph: Graph, tenant: str, wanted: MapQuery, *, now: int) -> 
         candidates=limit + 1,
         starts=starts,
         starts_beside=max(1, starts // _STARTS_SHARE),
-        fan=limit,
+        fan=limit if wanted.center_keys is not None else max(_START_FAN * limit // starts, 1),
         narrow_fan=max(limit // _FAN_SHARE, _FAN_LEAST),
         edges=edges + 1,
     )
