@@ -171,7 +171,7 @@ async def test_chunks_lead_to_what_they_mention(api: Api, resources: Resources) 
     assert (made["chunk"], "PART_OF", made["document"]) in relations
     assert (made["chunk"], "MENTIONS", ids["entity"]) in relations
     whole = await read_map(resources.graph, api.tenant, MapQuery(depth=0), now=now_ms())
-    assert made.values() <= {node.key for node in whole.nodes}
+    assert {*made.values()} <= {node.key for node in whole.nodes}
 
 
 async def test_a_small_tenant_is_shown_whole(api: Api, resources: Resources) -> None:

@@ -53,22 +53,26 @@ MODULES = {
 }
 STATEMENT = re.compile(r"\s*(CYPHER 25\s+)?(CALL|CREATE|DROP|MATCH|MERGE|OPTIONAL|RETURN|SHOW|UNWIND|WITH)\b")
 FRAGMENTS = {
+    "SOME_EXPIRED",
+    "STEP",
     "_ALONE",
+    "_BELIEFS",
     "_DEGREE",
     "_DRAWN",
     "_DREAM",
+    "_EPISODES",
+    "_HELD",
     "_LEARNED_FROM",
-    "_OF_KIND",
-    "_SUBJECTS_BELIEFS",
-    "_TAUGHT",
-    "_WAYS",
     "_LIVING",
+    "_NEAR",
+    "_OF_KIND",
     "_OWN",
     "_RELATED",
     "_SOURCED",
+    "_STEP",
     "_SUBJECT",
-    "SOME_EXPIRED",
-    "STEP",
+    "_SUBJECTS_BELIEFS",
+    "_TAUGHT",
 }
 """Upper-case texts that statements are composed of."""
 COMPOSERS = {

@@ -50,7 +50,7 @@ class GraphEdge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A map, its centres first; not `truncated` where nothing within its reach was left out."""
+    """A map; not `truncated` where nothing within its reach was left out."""
 
     nodes: Sequence[GraphNode]
     edges: Sequence[GraphEdge]

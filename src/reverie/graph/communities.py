@@ -27,8 +27,8 @@ class TopicRow:
 
 TOPICS_BY_SIZE = """
 MATCH (x:Topic) WHERE x.tenant = $t AND x.form >= '' AND x.id >= ''
-WITH x, COUNT { (x)<-[:HAS_TOPIC]-() } AS memories WHERE memories > 0
-WITH x, memories ORDER BY memories DESC, x.id LIMIT $limit
+WITH x, COUNT { (x)<-[:HAS_TOPIC]-() } AS memories
+ORDER BY memories DESC, x.id LIMIT $limit
 RETURN collect([x.id, x.name, memories])
 """
 CO_OCCURRENCES = """
@@ -43,7 +43,7 @@ RETURN collect([i, near])
 
 
 async def topics_by_size(graph: Graph, tenant: str) -> list[TopicRow]:
-    """The topics that any memory has: those in the most memories first, as many as communities are found among."""
+    """The topics: those in the most memories first, as many as communities are found among."""
     rows = await graph.read(TOPICS_BY_SIZE, t=tenant, limit=policy.TOPICS_MOST)
     return [TopicRow(*row) for row in rows if None not in row]
 
@@ -66,6 +66,8 @@ def _stretches(topics: Sequence[TopicRow]) -> Iterator[list[str]]:
     ids: list[str] = []
     memories = 0
     for topic in topics:
+        if topic.memories == 0:
+            break
         if ids and (memories + topic.memories > _MEMORIES_AT_ONCE or len(ids) == _TOPICS_AT_ONCE):
             yield ids
             ids, memories = [], 0

@@ -34,14 +34,13 @@ _LEARNED_FROM = "<-[:SUPPORTS]-(:Evidence)-[:QUOTES]->(:Event)-[:PART_OF]->"
 _TAUGHT = "<-[:PART_OF]-(:Event)<-[:QUOTES]-(:Evidence)-[:SUPPORTS]->"
 _DRAWN = (
     "BELONGS_TO|HAS_TOPIC|MENTIONS|RELATED_TO|EXTRACTED_FROM|ABOUT|HAS_SUBJECT|HAS_OBJECT|IN_THREAD|PART_OF|SUPERSEDES"
-    "|SUPERSEDED_BY"
 )
 """The relationships that are edges of the map where both of their ends are nodes of it."""
-_START_FAN = 4
-"""How many times what the map has room for the starts of a map of the whole tenant bring in together."""
-_FAN_SHARE = 4
+_FEW = 5
+"""The first nodes of a step, each of which may bring in all that fit on the map."""
+_FAN_SHARE = 8
 _FAN_LEAST = 50
-"""Beyond the first step no node brings in more than a share of the limit, or this many."""
+"""The others bring in a share of the limit each, or this many."""
 _STARTS_SHARE = 10
 """The share of the limit at which a map of the whole tenant starts, the rest being what is around."""
 _LABEL = 200
@@ -137,33 +136,43 @@ def _newest(x: str, label: str, column: str) -> str:
     )
 
 
-_WAYS = (
-    f"MATCH (n)-[:{_DRAWN}]-(x) WHERE {_OF_KIND} AND {visible_any('x')}",
-    f"WITH n WHERE n:Belief AND 'Episode' IN $labels MATCH (n){_LEARNED_FROM}(x:Episode) WHERE x.tenant = $t",
-    f"WITH n WHERE n:Episode AND 'Belief' IN $labels MATCH (n){_TAUGHT}(x:Belief) WHERE x.tenant = $t",
+_NEAR = f"MATCH (n)-[:{_DRAWN}]-(x) WHERE {_OF_KIND} AND {visible_any('x')}"
+_EPISODES = f"WITH n WHERE n:Belief AND 'Episode' IN $labels MATCH (n){_LEARNED_FROM}(x:Episode) WHERE x.tenant = $t"
+_BELIEFS = f"WITH n WHERE n:Episode AND 'Belief' IN $labels MATCH (n){_TAUGHT}(x:Belief) WHERE x.tenant = $t"
+_HELD = f"MATCH {_SUBJECTS_BELIEFS} AND 'Belief' IN $labels"
+_ARMS = (
+    ("front[..$few] AS n", _NEAR, "$fan"),
+    ("front[$few..] AS n", _NEAR, "$narrow_fan"),
+    ("front AS n", _EPISODES, "$fan"),
+    ("front AS n", _BELIEFS, "$fan"),
+    ("asked AS s", _HELD, "$fan"),
 )
-"""From a node to others; subjects lead on by another."""
+"""From what a step leads on, how, and how many each brings in at most."""
 
 
-def _step(fan: str) -> str:
-    """One step outwards, from the nodes and subjects that the last one added."""
-    ends = f"WITH DISTINCT x LIMIT ${fan} RETURN collect(x) AS near }} RETURN near"
-    arms = [f"UNWIND front AS n CALL (n) {{ {way} {ends}" for way in _WAYS]
-    arms.append(f"UNWIND asked AS s CALL (s) {{ MATCH {_SUBJECTS_BELIEFS} AND 'Belief' IN $labels {ends}")
-    return (
-        f"CALL (front, asked) {{ CALL (front, asked) {{ {' UNION ALL '.join(arms)} }} RETURN collect(near) AS nears }} "
-        "CALL (front, subjects) { UNWIND front AS n WITH n WHERE 'Subject' IN $labels "
-        "AND n:Belief AND n.epistemicStatus = 'ACTIVE' AND NOT n.subjectId IN subjects "
-        "RETURN collect(DISTINCT n.subjectId) AS whose } "
-        "CALL (nodes, nears) { "
-        "UNWIND nears AS near UNWIND near AS x WITH x, count(*) AS ways WHERE NOT x IN nodes "
-        "WITH x, ways ORDER BY ways DESC, x.id DESC LIMIT $limit + 1 RETURN collect(x) AS found } "
-        "WITH some, nodes, subjects, found, whose, $limit - size(nodes) - size(subjects) AS room, "
-        f"more OR any(near IN nears WHERE size(near) = ${fan}) AS more "
-        "WITH some, nodes, subjects, whose[..room] AS asked, found, room, more OR size(whose) + size(found) > room AS more "
-        "WITH some, nodes, subjects + asked AS subjects, asked, found[..room - size(asked)] AS front, more "
-        "WITH some, nodes + front AS nodes, subjects, front, asked, more "
-    )
+def _arm(start: str, way: str, fan: str) -> str:
+    alias = start[-1]
+    near = f"{way} WITH DISTINCT x LIMIT {fan} RETURN collect(x) AS near"
+    return f"UNWIND {start} CALL ({alias}) {{ {near} }} RETURN near, size(near) = {fan} AS full"
+
+
+# One text for every step.
+_STEP = (
+    f"CALL (front, asked) {{ CALL (front, asked) {{ {' UNION ALL '.join(_arm(*arm) for arm in _ARMS)} }} "
+    "RETURN collect(near) AS nears, collect(full) AS fulls } "
+    "CALL (front, subjects) { UNWIND front AS n WITH n WHERE 'Subject' IN $labels "
+    "AND n:Belief AND n.epistemicStatus = 'ACTIVE' AND NOT n.subjectId IN subjects "
+    "RETURN collect(DISTINCT n.subjectId) AS whose } "
+    "CALL (nodes, nears) { "
+    "UNWIND nears AS near UNWIND near AS x WITH x, count(*) AS ways WHERE NOT x IN nodes "
+    "WITH x, ways ORDER BY ways DESC, x.id DESC LIMIT $limit + 1 RETURN collect(x) AS found } "
+    "WITH some, nodes, subjects, found, whose, $limit - size(nodes) - size(subjects) AS room, "
+    "more OR any(full IN fulls WHERE full) AS more "
+    "WITH some, nodes, subjects, whose[..room] AS asked, found, room, more OR size(whose) + size(found) > room AS more "
+    "WITH some, nodes, subjects + asked AS subjects, asked, found[..room - size(asked)] AS front, more "
+    "WITH some, nodes + front AS nodes, subjects, front, asked, more "
+)
+"""A step outwards, from the nodes and subjects that the last one added."""
 
 
 def _read() -> str:
@@ -187,11 +196,10 @@ def map_statement(depth: int, *, centred: bool) -> str:
     [[belief, episode, quotes], …], more]."""
     # a whole tenant that fits on the map is on it already
     going_on = "{}" if centred else "CASE WHEN more THEN {} ELSE [] END"
-    steps = "".join(_step("fan" if step == 0 else "narrow_fan") for step in range(depth))
     return (
         f"CYPHER 25 WITH {SOME_EXPIRED} AS some {_centres() if centred else _most_connected()}"
         f"WITH some, nodes, subjects, {going_on.format('nodes')} AS front, {going_on.format('subjects')} AS asked, more "
-        f"{steps}{_read()}"
+        f"{_STEP * depth}{_read()}"
     )
 
 
@@ -212,7 +220,8 @@ async def read_map(graph: Graph, tenant: str, wanted: MapQuery, *, now: int) -> 
         candidates=limit + 1,
         starts=starts,
         starts_beside=max(1, starts // _STARTS_SHARE),
-        fan=limit if wanted.center_keys is not None else max(_START_FAN * limit // starts, 1),
+        few=_FEW,
+        fan=limit,
         narrow_fan=max(limit // _FAN_SHARE, _FAN_LEAST),
         edges=edges + 1,
     )
