@@ -300,7 +300,7 @@ async def test_a_large_tenant_starts_at_its_most_connected(api: Api, resources: 
 async def test_what_is_out_of_bounds_is_refused(api: Api, given: dict[str, Any], path: str) -> None:
     (error,) = await api.errors(MAP, input=given)
 
-    assert error["extensions"]["code"] in ("BAD_INPUT", "TOO_LARGE")
+    assert error["extensions"]["code"] == "BAD_INPUT"
     assert path in error["message"]
 
 
@@ -312,13 +312,13 @@ async def test_no_edge_dangles_while_what_it_leads_to_is_deleted(api: Api, resou
     living: list[str] = []
 
     async def write() -> None:
-        for _ in range(60):
+        for _ in range(15):
             topics = [{"name": "hub"}, {"name": f"topic {next(names)}"}]
             living.append((await written(api, "a note", topics=topics))["id"])
 
     async def delete() -> None:
         deleted = 0
-        while deleted < 120:
+        while deleted < 30:
             if not living:
                 await asyncio.sleep(0.005)
                 continue
@@ -334,9 +334,9 @@ async def test_no_edge_dangles_while_what_it_leads_to_is_deleted(api: Api, resou
             looks += 1
         return looks
 
-    looking = [asyncio.create_task(look()) for _ in range(3)]
+    looking = [asyncio.create_task(look()) for _ in range(2)]
     await asyncio.gather(write(), write(), delete())
     done.set()
 
-    assert sum(await asyncio.gather(*looking)) > 10
+    assert sum(await asyncio.gather(*looking)) > 5
     assert len((await drawn(api, centerKeys=[hub], depth=1))["nodes"]) == 2

@@ -38,8 +38,8 @@ _DRAWN = (
 """The relationships that are edges of the map where both of their ends are nodes of it."""
 _FEW = 5
 """The first nodes of a step, each of which may bring in all that fit on the map."""
-_FAN_SHARE = 8
-_FAN_LEAST = 50
+_FAN_SHARE = 20
+_FAN_LEAST = 20
 """The others bring in a share of the limit each, or this many."""
 _STARTS_SHARE = 10
 """The share of the limit at which a map of the whole tenant starts, the rest being what is around."""
