@@ -127,6 +127,20 @@ async def test_a_step_shows_what_a_memory_leads_to_and_what_leads_to_it(api: Api
     assert (weights["RELATED_TO"], weights["HAS_TOPIC"]) == (1.0, 1.0)
 
 
+@pytest.mark.parametrize("depth", range(5))
+async def test_a_map_is_one_statement_and_its_things_another(api: Api, resources: Resources, depth: int) -> None:
+    ids = await harbour(api)
+    for given in ({"centerKeys": [ids["topic"]]}, {}):
+        before = resources.graph.statements
+        await api(
+            "query($input: GraphInput) { graph(input: $input) { nodes { key } } }", input={"depth": depth, **given}
+        )
+        between = resources.graph.statements
+        await drawn(api, depth=depth, **given)
+
+        assert (between - before, resources.graph.statements - between) == (1, 2)
+
+
 async def test_each_step_goes_further(api: Api) -> None:
     ids = await harbour(api)
     reached = [labels(await drawn(api, centerKeys=[ids["conversation"]], depth=depth)) for depth in range(4)]
