@@ -1,7 +1,7 @@
 """Communities: groups of topics that occur together, found in a weighted graph by one of three algorithms."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
@@ -81,6 +81,7 @@ def detect(edges: Iterable[Edge], wanted: Detection) -> list[list[str]]:
     known, weights = _canonical(edges)
     if not weights:
         return []
+    found: Sequence[Collection[int]]
     match wanted.algorithm:
         case CommunityAlgorithm.LEIDEN:
             found = _leiden(weights, wanted.resolution)
@@ -113,7 +114,7 @@ def _canonical(edges: Iterable[Edge]) -> tuple[list[str], Places]:
 
 
 def _leiden(weights: Places, resolution: float) -> list[list[int]]:
-    from graspologic_native import leiden  # noqa: PLC0415 - as said above
+    from graspologic_native import leiden  # type: ignore[import-untyped]  # noqa: PLC0415 - has none; as said above
 
     _, found = leiden(
         edges=[(str(one), str(other), weight) for one, other, weight in weights],
