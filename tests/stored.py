@@ -18,6 +18,7 @@ _FOUND_BY = {
     "Episode": "n.startedAt >= -9007199254740991 AND n.id >= ''",
     "Document": "n.createdAt >= 0 AND n.id >= ''",
     "Name": "n.kind >= '' AND n.form >= '' AND n.type >= ''",
+    "Detection": "n.algorithm >= ''",
     "Receipt": "n.field >= '' AND n.key >= ''",
 }
 """Every label with what its index needs beside the tenant: other tests' tenants may be large."""

@@ -70,6 +70,7 @@ VALUES = {
     "parse_memory": ("512", 512),
     "link_timeout": ("3", 3.0),
     "link_redirects": ("1", 1),
+    "communities_interval": ("2", 2.0),
     "log_level": ("debug", "debug"),
 }
 

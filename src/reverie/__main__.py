@@ -66,7 +66,19 @@ def cli() -> None:
 
 
 @cli.command()
-@options("host", "port", "api_keys", *STORE, *EMBEDDING, "worker", *DREAMING, *DOCUMENTS, "redis_url", "log_level")
+@options(
+    "host",
+    "port",
+    "api_keys",
+    *STORE,
+    *EMBEDDING,
+    "worker",
+    *DREAMING,
+    *DOCUMENTS,
+    "communities_interval",
+    "redis_url",
+    "log_level",
+)
 def serve(**given: Any) -> None:
     """Serve the API and GraphiQL, starting a private Neo4j where no other is named."""
     from reverie.commands.serve import serve as run  # noqa: PLC0415 - other commands start sooner without it
@@ -75,7 +87,7 @@ def serve(**given: Any) -> None:
 
 
 @cli.command()
-@options(*STORE, *EMBEDDING, *DREAMING, *DOCUMENTS, "redis_url", "log_level")
+@options(*STORE, *EMBEDDING, *DREAMING, *DOCUMENTS, "communities_interval", "redis_url", "log_level")
 def work(**given: Any) -> None:
     """Run a worker: episodes become beliefs, memories are enriched and embedded. `serve` has one of its own."""
     from reverie.commands.work import work as run  # noqa: PLC0415 - other commands start sooner without it

@@ -60,6 +60,12 @@ class Resources:
     bell: Bell = field(default_factory=LocalBell)
     documents: DocumentPolicy = field(default_factory=DocumentPolicy)
     links: LinkPolicy = field(default_factory=LinkPolicy)
+    communities_interval: float = 600.0
+    """Seconds between two looks at whether communities are to be found anew."""
+    detection_limit: float = 60.0
+    """Seconds that the algorithm may take."""
+    detecting: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    """Held while the algorithm runs."""
     unembedded: asyncio.Event = field(default_factory=asyncio.Event)
     _numbers: dict[str, int] = field(default_factory=dict)
 
@@ -129,6 +135,7 @@ async def open_resources(
             bell,
             document_policy(settings),
             link_policy(settings),
+            communities_interval=settings.communities_interval * 60,
         )
 
 

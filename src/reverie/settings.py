@@ -31,6 +31,7 @@ _TIMES = {
     "lease": "seconds",
     "link_timeout": "seconds",
     "parse_timeout": "seconds",
+    "communities_interval": "minutes",
     "half_life_fact": "days",
     "half_life_preference": "days",
     "half_life_belief": "days",
@@ -136,6 +137,11 @@ class Settings:
     parse_memory: int = _setting("REVERIE_PARSE_MEMORY", "Megabytes that reading one document may take.", 1_024)
     link_timeout: float = _setting("REVERIE_LINK_TIMEOUT", "Seconds that fetching a link may take.", 20.0)
     link_redirects: int = _setting("REVERIE_LINK_REDIRECTS", "Redirects that are followed from a link.", 5)
+    communities_interval: float = _setting(
+        "REVERIE_COMMUNITIES_INTERVAL",
+        "Minutes between a worker's looks at whether topics changed enough for communities to be found anew.",
+        10.0,
+    )
     log_level: str = _setting("REVERIE_LOG_LEVEL", "Level of the log: debug, info, warning or error.", "warning")
 
     @classmethod

@@ -235,7 +235,7 @@ def test_every_mutation_is_here() -> None:
     # a file, and a page to read, come with the tests of documents
     assert {mutation for mutation, *_ in CASES} == keyed - {"linkDocument", "uploadDocument"}
     # these take no key: what has happened since then is to be dreamed, tried or erased again
-    assert set(mutations.fields) - keyed == {"dream", "forgetSubject", "retryEpisode"}
+    assert set(mutations.fields) - keyed == {"detectCommunities", "dream", "forgetSubject", "retryEpisode"}
 
 
 async def test_a_key_belongs_to_its_tenant_and_its_mutation(api: Api, other_api: Api, resources: Resources) -> None:

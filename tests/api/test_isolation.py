@@ -238,6 +238,11 @@ RECIPES: dict[str, ById] = {
         for query in (COMMON, MARK, SMALL_MARK)
         for given in ({}, *({"subjectId": f"{mark}-subject-1"} for mark in (MARK, SMALL_MARK)), OF_EITHER_THREAD)
     ],
+    "graph": lambda ids: [
+        {"input": {"depth": 2}},
+        {"input": {"depth": 3, "centerKeys": [*ids.values(), f"subject:{MARK}-user", f"subject:{SMALL_MARK}-user"]}},
+        {"input": {"depth": 0, "limit": 5}},
+    ],
     "server": lambda _: [{}],
 }
 """How every query field is asked, given ids of one tenant. A field without a recipe fails the test below."""
@@ -397,6 +402,7 @@ FOREIGN: dict[str, ById] = {
     "deleteDocument": by_id("Document"),
     "dream": lambda ids: [{"episodeIds": [ids["Episode"]]}],
     "forgetSubject": lambda _: [],
+    "detectCommunities": lambda _: [],
 }
 """How every mutation is given ids; those that take no reference have no input here."""
 

@@ -47,6 +47,7 @@ MADE = {
     "linkDocument": "document { id }",
     "deleteDocument": "deletedId",
     "dream": "dream { id }",
+    "detectCommunities": "communities { id }",
     "forgetSubject": "deleted { kind }",
 }
 Row = tuple[str, dict[str, Any], list[tuple[str, str] | tuple[str, str, str]]]
@@ -378,6 +379,8 @@ BELIEFS: list[Row] = [
     ("retractBelief", {"id": "<memory>"}, [("NOT_FOUND", "id")]),
     ("dream", {"episodeIds": ["<memory>"]}, [("NOT_FOUND", "episodeIds.0")]),
     ("dream", {"episodeIds": ["x"] * 201}, [("TOO_LARGE", "episodeIds")]),
+    ("detectCommunities", {"resolution": 0}, [("BAD_INPUT", "resolution")]),
+    ("detectCommunities", {"resolution": 1e9}, [("BAD_INPUT", "resolution")]),
     ("forgetSubject", {"subjectId": " "}, [("BAD_INPUT", "subjectId")]),
 ]
 DOCUMENTS: list[Row] = [

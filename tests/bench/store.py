@@ -15,6 +15,7 @@ from reverie.domain.ids import new_id
 from reverie.domain.memories import MemoryDraft, MemoryType
 from reverie.domain.names import normal_form
 from reverie.domain.text import ANALYSIS_VERSION, index_text
+from reverie.graph.communities import weigh
 from reverie.graph.memories import memory_properties
 from reverie.graph.schema import await_words, record_embedder, set_up
 from reverie.graph.store import Graph, open_graph
@@ -176,6 +177,7 @@ async def fill(bench: Bench) -> None:
     for rows in batches(facts):
         await run(bench, CREATE_FACTS, rows=rows)
     await await_words(bench.graph)
+    await weigh(bench.graph, TENANT)
     await run(bench, "CREATE (:Bench {done: true})")
 
 

@@ -18,6 +18,7 @@ from neo4j import AsyncGraphDatabase, NotificationDisabledClassification
 from tests.crowd import Crowd
 
 import reverie.graph
+from reverie.domain import policy
 from reverie.domain.beliefs import BeliefChangeKind, BeliefType
 from reverie.domain.changes import BeliefChangeFilter
 from reverie.domain.dreaming import HALF_LIVES
@@ -33,6 +34,7 @@ from reverie.graph.changes import count_changes_statement, find_changes_statemen
 from reverie.graph.episodes import unfinished_statement
 from reverie.graph.filters import change_where, entity_where, episode_where, index_can_decide, memory_where
 from reverie.graph.listings import Listing, list_statement, size_statement
+from reverie.graph.maps import map_statement
 from reverie.graph.records import ENTITY, MEMORY, TOPIC
 from reverie.graph.relations import (
     RELATIONS,
@@ -52,16 +54,28 @@ MODULES = {
 }
 STATEMENT = re.compile(r"\s*(CYPHER 25\s+)?(CALL|CREATE|DROP|MATCH|MERGE|OPTIONAL|RETURN|SHOW|UNWIND|WITH)\b")
 FRAGMENTS = {
+    "SOME_EXPIRED",
+    "STEP",
+    "_ALONE",
     "_BEFORE",
+    "_BELIEFS",
+    "_DEGREE",
+    "_DRAWN",
     "_DREAM",
+    "_EPISODES",
+    "_HELD",
+    "_LEARNED_FROM",
     "_LIVING",
+    "_NEAR",
+    "_OF_KIND",
     "_OWN",
     "_RELATED",
     "_SOURCE",
     "_SOURCED",
+    "_STEP",
     "_SUBJECT",
-    "SOME_EXPIRED",
-    "STEP",
+    "_SUBJECTS_BELIEFS",
+    "_TAUGHT",
 }
 """Upper-case texts that statements are composed of."""
 COMPOSERS = {
@@ -69,6 +83,7 @@ COMPOSERS = {
     "count_statement",
     "find_changes_statement",
     "list_statement",
+    "map_statement",
     "no_index",
     "one_statement",
     "page_statement",
@@ -445,6 +460,17 @@ async def test_lists_are_counted_by_an_index(explain: Explain) -> None:
     texts = {size_statement(listing) for listing in (*_in_order(), *_filtered(), *_sorted())}
     for text, plan in await all_of(explain, sorted(texts)):
         check_read(plan, text)
+
+
+# ---------------------------------------------------------------- the map
+
+
+@pytest.mark.parametrize("depth", range(policy.MAP_DEPTH_MOST + 1))
+@pytest.mark.parametrize("centred", [True, False], ids=["around", "whole"])
+async def test_a_map_comes_from_indexes(explain: Explain, depth: int, centred: bool) -> None:
+    text = map_statement(depth, centred=centred)
+
+    check_read(await explain(text), text)
 
 
 # ---------------------------------------------------------------- search

@@ -81,7 +81,6 @@ async def test_search_finds_what_it_found_before(blank_neo4j: LocalNeo4j, tenant
 
     reached = {name: tuple(round(fmean(one), 3) for one in zip(*found, strict=True)) for name, found in figures.items()}
     assert reached.keys() == FLOORS.keys()
-    print(reached)
     assert {
         name: figure
         for name, figure in reached.items()

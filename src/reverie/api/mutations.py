@@ -8,6 +8,7 @@ from strawberry import UNSET
 from reverie.api.context import Info
 from reverie.api.errors import answered
 from reverie.api.types.beliefs import RetractBeliefInput, UpsertBeliefInput
+from reverie.api.types.communities import DetectCommunitiesInput
 from reverie.api.types.conversations import CreateConversationInput, DeleteConversationInput, UpdateConversationInput
 from reverie.api.types.documents import (
     CreateDocumentInput,
@@ -38,6 +39,7 @@ from reverie.api.types.payloads import (
     DeleteFactPayload,
     DeleteMemoryPayload,
     DeleteTopicPayload,
+    DetectCommunitiesPayload,
     DreamPayload,
     ForgetSubjectPayload,
     LinkDocumentPayload,
@@ -62,6 +64,7 @@ from reverie.api.types.topics import CreateTopicInput, DeleteTopicInput, MergeTo
 from reverie.resources import Resources
 from reverie.services import (
     beliefs,
+    communities,
     conversations,
     documents,
     dreaming,
@@ -455,6 +458,24 @@ class Mutation:
             return {"dream": await dreaming.dream(*_caller(info), ids, wait=given_or(wanted.wait, False))}
 
         return await answered(DreamPayload, work())
+
+    @strawberry.mutation(
+        description="Finds the groups of topics that occur together, in the place of those found before. The worker "
+        "does it too, where topics changed enough."
+    )
+    async def detect_communities(
+        self,
+        info: Info,
+        input: Annotated[
+            DetectCommunitiesInput | None, strawberry.argument(description="By which algorithm, and how fine.")
+        ] = UNSET,
+    ) -> DetectCommunitiesPayload | None:
+        wanted = input or DetectCommunitiesInput()
+
+        async def work() -> dict[str, Any]:
+            return {"communities": await communities.detect_communities(*_caller(info), wanted.to_domain())}
+
+        return await answered(DetectCommunitiesPayload, work())
 
     @strawberry.mutation(
         description="Erases all of one subject: events, episodes, beliefs, memories, documents, and what rested on "

@@ -47,6 +47,7 @@ from reverie.api.types.filters import (
     SearchFilter,
 )
 from reverie.api.types.given import given_or, given_or_none
+from reverie.api.types.maps import Graph, GraphInput
 from reverie.api.types.memories import Memory
 from reverie.api.types.nodes import Node
 from reverie.api.types.search import SearchConnection
@@ -406,6 +407,18 @@ class Query:
     ) -> Context | None:
         request = input.to_domain()
         return await remembering.context(info.context.resources, info.context.tenant, request)  # type: ignore[return-value]  # domain values
+
+    @strawberry.field(
+        description="A part of the graph, to be drawn: what is around some nodes, or around the most connected."
+    )
+    async def graph(
+        self,
+        info: Info,
+        input: Annotated[
+            GraphInput | None, strawberry.argument(description="Around what, how far and how much.")
+        ] = UNSET,
+    ) -> Graph | None:
+        return await reads.graph(info.context, (input or GraphInput()).to_domain())  # type: ignore[return-value]  # a domain value
 
     @strawberry.field(description="A dream by its id.")
     async def dream(self, info: Info, id: Id) -> Dream | None:

@@ -11,12 +11,13 @@ from reverie.domain.changes import BeliefChange, BeliefChangeFilter, LogHead, ch
 from reverie.domain.episodes import EpisodeFilter
 from reverie.domain.events import EventFilter, check_event_filter
 from reverie.domain.facts import FactFilter, check_fact_filter
+from reverie.domain.maps import Graph, MapQuery, check_map_query
 from reverie.domain.memories import MemoryFilter, MemoryOrder, check_memory_filter
 from reverie.domain.pages import Edge, Page, PageArgs, PageInfo, span
 from reverie.domain.topics import NameOrder
 from reverie.errors import CursorExpired
 from reverie.graph import beliefs as belief_graph
-from reverie.graph import changes, conversations, entities, listings, topics
+from reverie.graph import changes, conversations, entities, listings, maps, topics
 from reverie.graph.filters import NOTHING, Where, belief_where, entity_where, memory_where
 from reverie.graph.listings import Listing
 from reverie.graph.records import BELIEF_THEN
@@ -226,3 +227,9 @@ async def topic_id(context: Context, name: str) -> str | None:
 async def entity_ids(context: Context, name: str, type_: str | None) -> list[str]:
     """The ids of the entities that have a name."""
     return await entities.entities_by_name(context.loaders.graph, context.tenant, name, type_)
+
+
+async def graph(context: Context, wanted: MapQuery) -> Graph:
+    """A part of the tenant's graph, to be drawn."""
+    loaders = context.loaders
+    return await maps.read_map(loaders.graph, context.tenant, check_map_query(wanted), now=loaders.now)

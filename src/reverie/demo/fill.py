@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from reverie.demo.data import demo_conversations, demo_entities, demo_entity_relations
 from reverie.demo.episodes import past_events
+from reverie.domain.communities import Detection
 from reverie.domain.conversations import ConversationDraft
 from reverie.domain.entities import EntityDraft, EntityRef
 from reverie.domain.episodes import EpisodeClosing
@@ -14,6 +15,7 @@ from reverie.domain.memories import MemoryDraft
 from reverie.domain.relating import RelationDraft
 from reverie.domain.topics import TopicRef
 from reverie.resources import Resources
+from reverie.services.communities import detect_communities
 from reverie.services.conversations import create_conversation
 from reverie.services.embedding import embed_all
 from reverie.services.entities import create_entity, relate_entities
@@ -79,6 +81,7 @@ async def fill(resources: Resources, tenant: str) -> Filled:
         )
     )
     await embed_all(resources)
+    await detect_communities(resources, tenant, Detection())
     events = past_events(now)
     await record_events(resources, tenant, events, None)
     # the last of each thread would grow until it has been idle for the gap, and that since now

@@ -54,3 +54,20 @@ READABLE_MOST = 4_000_000
 """Characters of text in a document of any kind."""
 URL_MOST = 2_000
 """Characters of a link."""
+RESOLUTION_MOST = 100
+"""The resolution of communities."""
+TOPICS_MOST = 20_000
+"""Topics of a tenant among which communities are found: those in the most memories."""
+NEIGHBOURS_MOST = 50
+"""Topics that each of them is connected to in finding communities: those it occurs with most often."""
+RELATED_TOPICS_MOST = 20
+"""Topics of those that it is related to in the graph."""
+MAP_NODES = 500
+MAP_NODES_MOST = 2_000
+"""Nodes of a map."""
+MAP_DEPTH_MOST = 4
+"""Steps from a map's centres."""
+MAP_EDGES_EACH = 10
+"""Edges of a map, for each node that it may have."""
+MAP_LABEL_MOST = 80
+"""Characters of a label on a map."""

@@ -182,19 +182,26 @@ async def erase_expired(graph: Graph, now: int, limit: int) -> int:
     return await graph.transact(work) if rows else 0
 
 
+_ALONE = (
+    "COUNT { (n)--() } = COUNT { (n)<-[:NAMES]-() } "
+    "+ CASE WHEN n:Topic THEN COUNT { (n)-[:BELONGS_TO|RELATED_TO]-() } ELSE 0 END"
+)
+"""Nothing leads to it but its names. What topics occur together in is told by memories, and holds none of them."""
+
+
 def _orphans(label: str) -> str:
     return (
         f"MATCH (n:{label}) WHERE n.madeByServer = true AND n.id > $after AND n.createdAt < $before "
         "WITH n ORDER BY n.id LIMIT $limit "
-        "WITH collect(n) AS seen RETURN [[n IN seen WHERE COUNT { (n)--() } = COUNT { (n)<-[:NAMES]-() } "
+        f"WITH collect(n) AS seen RETURN [[n IN seen WHERE {_ALONE} "
         "| [n.tenant, n.id]], seen[-1].id]"
     )
 
 
 ORPHANS = {"Topic": _orphans("Topic"), "Entity": _orphans("Entity")}
-STILL_ORPHANS = """
-UNWIND $ids AS i MATCH (n:Node {id: i}) SET n.lockedAt = $now
-WITH n WHERE n.madeByServer = true AND COUNT { (n)--() } = COUNT { (n)<-[:NAMES]-() }
+STILL_ORPHANS = f"""
+UNWIND $ids AS i MATCH (n:Node {{id: i}}) SET n.lockedAt = $now
+WITH n WHERE n.madeByServer = true AND {_ALONE}
 RETURN collect(n.id)
 """
 

@@ -254,6 +254,7 @@ def named_properties(
         "createdAt": write.now,
         "updatedAt": write.now,
         "madeByServer": made_by_server,
+        "degree": 0,
     }
 
 

@@ -59,6 +59,7 @@ _CONSTRAINTS = (
     "CREATE CONSTRAINT change_number IF NOT EXISTS FOR (n:Change) REQUIRE (n.tenant, n.number) IS UNIQUE",
     "CREATE CONSTRAINT counter_tenant IF NOT EXISTS FOR (n:Counter) REQUIRE n.tenant IS UNIQUE",
     "CREATE CONSTRAINT subject_lease IF NOT EXISTS FOR (n:Lease) REQUIRE (n.tenant, n.subject) IS UNIQUE",
+    "CREATE CONSTRAINT detection_key IF NOT EXISTS FOR (n:Detection) REQUIRE (n.tenant, n.algorithm) IS UNIQUE",
     "CREATE CONSTRAINT worker_id IF NOT EXISTS FOR (n:Worker) REQUIRE n.id IS UNIQUE",
     "CREATE CONSTRAINT dream_id IF NOT EXISTS FOR (n:Dream) REQUIRE n.id IS UNIQUE",
     "CREATE CONSTRAINT conversation_thread IF NOT EXISTS FOR (n:Conversation) REQUIRE (n.tenant, n.threadId) IS UNIQUE",
@@ -98,6 +99,8 @@ _INDEXES = (
     "CREATE INDEX dream_begin IF NOT EXISTS FOR (n:Dream) ON (n.tenant, n.startedAt)",
     "CREATE INDEX topic_made IF NOT EXISTS FOR (n:Topic) ON (n.madeByServer, n.id)",
     "CREATE INDEX entity_made IF NOT EXISTS FOR (n:Entity) ON (n.madeByServer, n.id)",
+    "CREATE INDEX topic_degree IF NOT EXISTS FOR (n:Topic) ON (n.tenant, n.degree)",
+    "CREATE INDEX entity_degree IF NOT EXISTS FOR (n:Entity) ON (n.tenant, n.degree)",
     "CREATE INDEX memory_enrichment IF NOT EXISTS FOR (n:Memory) ON (n.enrichment, n.createdAt)",
     "CREATE INDEX document_subject IF NOT EXISTS FOR (n:Document) ON (n.tenant, n.subjectId)",
     "CREATE INDEX document_status IF NOT EXISTS FOR (n:Document) ON (n.status, n.createdAt)",
@@ -106,6 +109,11 @@ _INDEXES = (
     f"CREATE FULLTEXT INDEX words IF NOT EXISTS FOR (n:{'|'.join(LETTERS)}) ON EACH [n.words] "
     "OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace', `fulltext.eventually_consistent`: true}}",
 )
+_FILLED = (
+    "MATCH (n:Topic) WHERE n.degree IS NULL CALL (n) { SET n.degree = COUNT { (n)--() } } IN TRANSACTIONS OF 1000 ROWS",
+    "MATCH (n:Entity) WHERE n.degree IS NULL CALL (n) { SET n.degree = COUNT { (n)--() } } IN TRANSACTIONS OF 1000 ROWS",
+)
+"""What stores of earlier versions lack."""
 
 LOCK_STORE = "MERGE (s:Store {name: 'reverie'}) ON CREATE SET s.epoch = $epoch SET s.locked = coalesce(s.locked, 0) + 1 RETURN s.version"
 RECORD_VERSION = "MATCH (s:Store {name: 'reverie'}) SET s.version = $version"
@@ -199,6 +207,8 @@ async def _migrate(graph: Graph) -> None:
         if dimensions is not None:
             for label in VECTOR_LABELS:
                 await _patiently(graph, vector_index(label, dimensions))
+        for statement in _FILLED:
+            await _patiently(graph, statement)
         await graph.execute(AWAIT_INDEXES)
         await transaction.run(RECORD_VERSION, version=SCHEMA_VERSION)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from reverie.domain.ids import new_id
 from reverie.domain.names import normal_form
 from reverie.errors import BadInput, NotFound, Refusal, Refusals
+from reverie.graph.communities import lock_communities_of, settle_communities
 from reverie.graph.names import TOPIC, claim, drop, give, lock_names_of, name_words, named_properties, topic_key
 from reverie.graph.store import Graph, Transaction
 from reverie.graph.writes import Outcome, Write
@@ -154,7 +155,9 @@ async def _merge_topics(transaction: Transaction, write: Write) -> Outcome:
     if refused:
         return Refusals(refused)
     await transaction.run(MOVE_MEMORIES_OF_TOPICS, into=merge.into_id, ids=gone)
+    communities = await lock_communities_of(transaction, gone, write.now)
     await transaction.run(LEAVE_COMMUNITIES, ids=gone)
+    await settle_communities(transaction, communities)
     await move_common(transaction, write, merge.into_id, gone)
     return {"topic": merge.into_id}
 
@@ -198,8 +201,10 @@ async def delete_topics(transaction: Transaction, writes: Sequence[Write]) -> li
         if not await transaction.run(FOUND_TOPICS, ids=[write.draft], t=write.tenant):
             outcomes.append(_missing())
             continue
+        communities = await lock_communities_of(transaction, [write.draft], write.now)
         await drop(transaction, names.get(write.draft, []))
         await transaction.run(DELETE_NODES, ids=[write.draft])
+        await settle_communities(transaction, communities)
         outcomes.append({"deletedId": write.draft})
     return outcomes
 

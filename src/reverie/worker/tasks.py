@@ -8,7 +8,7 @@ from typing import Any
 from reverie.errors import ReverieError
 from reverie.graph.dreaming import Lease
 from reverie.resources import Resources
-from reverie.services import documents, dreaming, embedding, enrichment
+from reverie.services import communities, documents, dreaming, embedding, enrichment
 
 log = logging.getLogger("reverie.worker")
 
@@ -73,6 +73,16 @@ async def sweep_orphans(resources: Resources) -> None:
         await asyncio.sleep(ORPHANS_EVERY)
 
 
+async def find_communities(resources: Resources) -> None:
+    """Looks, for ever, whether communities are to be found anew; what goes wrong is looked at again next time."""
+    while True:
+        await asyncio.sleep(resources.communities_interval)
+        try:
+            await communities.look_through(resources)
+        except ReverieError as error:
+            log.warning("communities could not be looked at: %s", error)
+
+
 HOUSEKEEPING: tuple[tuple[float, Task], ...] = (
     (5.0, sweep),
     (10.0, erase_expired),
@@ -80,5 +90,5 @@ HOUSEKEEPING: tuple[tuple[float, Task], ...] = (
     (1.0, read_documents),
 )
 """What is done again and again, with the seconds between."""
-ENDLESS: tuple[Task, ...] = (embedding.embed_waiting, sweep_orphans)
+ENDLESS: tuple[Task, ...] = (embedding.embed_waiting, sweep_orphans, find_communities)
 """What runs as long as the worker."""

@@ -11,6 +11,7 @@ from reverie.domain.documents import DocumentSource, DocumentStatus
 from reverie.domain.entities import EntityType
 from reverie.domain.episodes import ConsolidationStatus, EpisodeOutcome
 from reverie.domain.events import EventType
+from reverie.domain.maps import GraphKind
 from reverie.domain.memories import EnrichmentStatus, MemoryOrderField, MemoryType
 from reverie.domain.search import SearchKind, SearchMode
 from reverie.domain.topics import NameOrderField
@@ -90,6 +91,21 @@ described(
     LEIDEN="The Leiden method.",
     LOUVAIN="The Louvain method.",
     LABEL_PROPAGATION="Label propagation.",
+)
+described(
+    GraphKind,
+    "A kind of node on a map.",
+    MEMORY="A memory.",
+    CONVERSATION="A conversation.",
+    TOPIC="A topic.",
+    FACT="A fact.",
+    ENTITY="An entity.",
+    COMMUNITY="A community of topics.",
+    EPISODE="An episode.",
+    BELIEF="A version of a belief.",
+    DOCUMENT="A document.",
+    CHUNK="A passage of a document.",
+    SUBJECT="Somebody or something that beliefs are held about.",
 )
 described(
     BeliefType,

@@ -3,6 +3,7 @@
 import strawberry
 
 from reverie.api.types.beliefs import Belief, BeliefChange
+from reverie.api.types.communities import Community
 from reverie.api.types.conversations import Conversation
 from reverie.api.types.documents import Document
 from reverie.api.types.dreams import Dream
@@ -201,6 +202,13 @@ class DeleteDocumentPayload(Payload):
 @strawberry.type(description="The answer to dream.")
 class DreamPayload(Payload):
     dream: Dream | None = strawberry.field(default=None, description="The run, as far as it has come.")
+
+
+@strawberry.type(description="The answer to detectCommunities.")
+class DetectCommunitiesPayload(Payload):
+    communities: list[Community] | None = strawberry.field(
+        default=None, description="All communities that the algorithm finds now, the largest first."
+    )
 
 
 @strawberry.type(description="How much of one kind went.")
