@@ -20,14 +20,14 @@ DIALOGUES = own_dialogues()
 MEMORIES = SearchFilter(kinds=(SearchKind.MEMORY,))
 MEASURES = (any_at(10), all_at(10), reciprocal_rank)
 FLOORS = {
-    "all": (0.0, 0.0, 0.0),
-    "de": (0.0, 0.0, 0.0),
-    "en": (0.0, 0.0, 0.0),
-    "es": (0.0, 0.0, 0.0),
-    "fr": (0.0, 0.0, 0.0),
-    "ja": (0.0, 0.0, 0.0),
-    "ru": (0.0, 0.0, 0.0),
-    "zh": (0.0, 0.0, 0.0),
+    "all": (0.855, 0.78, 0.57),
+    "de": (0.8, 0.7, 0.4),
+    "en": (0.816, 0.75, 0.56),
+    "es": (0.9, 0.8, 0.53),
+    "fr": (0.9, 0.8, 0.52),
+    "ja": (0.9, 0.8, 0.7),
+    "ru": (0.7, 0.7, 0.4),
+    "zh": (0.9, 0.8, 0.72),
 }
 """any@10, all@10 and MRR that must be reached, over all questions and by language: a little below what was measured."""
 
