@@ -156,7 +156,7 @@ class KeptVectors:
         return [array("f", vector).tolist() for vector in kept if vector is not None]
 
     def _kept(self, key: bytes) -> bytes | None:
-        row = self._file.execute("SELECT vector FROM vectors WHERE key = ?", (key,)).fetchone()
+        row: tuple[bytes] | None = self._file.execute("SELECT vector FROM vectors WHERE key = ?", (key,)).fetchone()
         return None if row is None else row[0]
 
 
