@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from tests.openai_server import OpenAIServer
 from tests.redis_server import RedisServer, redis_server
 
 from reverie.local import LocalNeo4j, LocalNeo4jOptions, default_cache_dir, private_neo4j
+from reverie.local.distribution import Distribution, fetch_neo4j
 from reverie.resources import Resources, open_resources
 from reverie.services.changes import make_follower
 from reverie.settings import Settings
@@ -45,9 +47,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def cache_dir() -> Path:
-    """Where Neo4j's jars are kept between test sessions."""
+    """Where Neo4j's jars are kept between test sessions; they are there, so that programs under test fetch nothing."""
     given = os.environ.get("REVERIE_TEST_CACHE_DIR")
-    return Path(given) if given else default_cache_dir()
+    folder = Path(given) if given else default_cache_dir()
+    distribution = Distribution(LocalNeo4jOptions(data_dir=folder, cache_dir=folder).version, folder)
+    fetch_neo4j(distribution, repository=None, notify=print, progress=False, cancelled=threading.Event())
+    return folder
 
 
 @pytest_asyncio.fixture(scope="session")
