@@ -56,12 +56,13 @@ def cache_dir() -> Path:
 
 
 @pytest_asyncio.fixture(scope="session")
-async def neo4j(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> AsyncIterator[LocalNeo4j]:
+async def neo4j(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> AsyncIterator[LocalNeo4j]:
     """The session's own Neo4j, or the one that REVERIE_TEST_NEO4J_URI names (without a password, for quick turns)."""
     running_already = os.environ.get("REVERIE_TEST_NEO4J_URI")
     if running_already:
         yield LocalNeo4j(running_already, "neo4j", "none", Path(os.devnull), 0)
         return
+    cache_dir = request.getfixturevalue("cache_dir")
     options = LocalNeo4jOptions(
         data_dir=tmp_path_factory.mktemp("neo4j"), cache_dir=cache_dir, heap="768m", page_cache="128m", quick=True
     )

@@ -49,7 +49,7 @@ CALL () { UNWIND $conversations AS i OPTIONAL MATCH (n:Conversation&Node {id: i}
 FOREACH (found IN conversations | FOREACH (c IN found | SET c.updatedAt = CASE WHEN c.updatedAt < $now THEN $now ELSE c.updatedAt END))
 FOREACH (row IN $rows |
   CREATE (m:Memory:Node) SET m = row.properties
-  FOREACH (_ IN CASE WHEN row.unembedded THEN [1] ELSE [] END | SET m:Unembedded)
+  FOREACH (_ IN CASE WHEN m.embedding IS NULL THEN [1] ELSE [] END | SET m:Unembedded)
   FOREACH (place IN row.topics | FOREACH (t IN topics[place] | CREATE (m)-[:HAS_TOPIC]->(t)))
   FOREACH (place IN row.entities | FOREACH (e IN entities[place] | CREATE (m)-[:MENTIONS]->(e)))
   FOREACH (place IN row.conversations | FOREACH (c IN conversations[place] | CREATE (m)-[:BELONGS_TO]->(c))))
@@ -139,7 +139,6 @@ def _gather(
     rows.memories.append(
         {
             "properties": memory_properties(write, draft, memory_id, vector),
-            "unembedded": vector is None,
             "topics": _places(rows.topics, [resolved.topic(write.tenant, ref) for ref in draft.topics]),
             "entities": _places(rows.entities, [resolved.entity(write.tenant, ref) for ref in draft.entities]),
             "conversations": _places(rows.conversations, filter(None, [draft.conversation_id])),
