@@ -36,15 +36,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-SLOW_FOLDERS = ("commands", "local")
-"""Their tests start programs and wait for them: begun first, none of them is what the others' end waits for."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the slow folders first; within them and after them the order stays."""
-    items.sort(key=lambda item: item.path.parent.name not in SLOW_FOLDERS)
-
-
 @pytest.fixture(scope="session")
 def cache_dir() -> Path:
     """Where Neo4j's jars are kept between test sessions; they are there, so that programs under test fetch nothing."""
