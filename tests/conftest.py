@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from tests.openai_server import OpenAIServer
 from tests.redis_server import RedisServer, redis_server
 
 from reverie.local import LocalNeo4j, LocalNeo4jOptions, default_cache_dir, private_neo4j
+from reverie.local.distribution import Distribution, fetch_neo4j
 from reverie.resources import Resources, open_resources
 from reverie.services.changes import make_follower
 from reverie.settings import Settings
@@ -34,29 +36,24 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-SLOW_FOLDERS = ("commands", "local")
-"""Their tests start programs and wait for them: begun first, none of them is what the others' end waits for."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the slow folders first; within them and after them the order stays."""
-    items.sort(key=lambda item: item.path.parent.name not in SLOW_FOLDERS)
-
-
 @pytest.fixture(scope="session")
 def cache_dir() -> Path:
-    """Where Neo4j's jars are kept between test sessions."""
+    """Where Neo4j's jars are kept between test sessions; they are there, so that programs under test fetch nothing."""
     given = os.environ.get("REVERIE_TEST_CACHE_DIR")
-    return Path(given) if given else default_cache_dir()
+    folder = Path(given) if given else default_cache_dir()
+    distribution = Distribution(LocalNeo4jOptions(data_dir=folder, cache_dir=folder).version, folder)
+    fetch_neo4j(distribution, repository=None, notify=print, progress=False, cancelled=threading.Event())
+    return folder
 
 
 @pytest_asyncio.fixture(scope="session")
-async def neo4j(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> AsyncIterator[LocalNeo4j]:
+async def neo4j(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> AsyncIterator[LocalNeo4j]:
     """The session's own Neo4j, or the one that REVERIE_TEST_NEO4J_URI names (without a password, for quick turns)."""
     running_already = os.environ.get("REVERIE_TEST_NEO4J_URI")
     if running_already:
         yield LocalNeo4j(running_already, "neo4j", "none", Path(os.devnull), 0)
         return
+    cache_dir = request.getfixturevalue("cache_dir")
     options = LocalNeo4jOptions(
         data_dir=tmp_path_factory.mktemp("neo4j"), cache_dir=cache_dir, heap="768m", page_cache="128m", quick=True
     )

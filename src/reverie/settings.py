@@ -234,6 +234,7 @@ class Settings:
             orjson.loads(text)
         except orjson.JSONDecodeError as error:
             raise ConfigurationError(f"REVERIE_API_KEYS: no JSON ({error.msg})") from None
+        # orjson is as strict as for every other body, but keeps the last of two equal keys without a word
         found = json.loads(text, object_pairs_hook=_distinct)
         if not isinstance(found, dict) or not found:
             raise ConfigurationError("REVERIE_API_KEYS: must be a JSON object of key to tenant with at least one key")

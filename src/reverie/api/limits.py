@@ -6,11 +6,11 @@ from typing import Any
 from graphql import (
     GraphQLError,
     GraphQLInputObjectType,
-    GraphQLInputType,
     GraphQLList,
     GraphQLNonNull,
     OperationDefinitionNode,
     get_named_type,
+    get_operation_ast,
     type_from_ast,
 )
 from strawberry.extensions import SchemaExtension
@@ -31,24 +31,23 @@ class FitOperation(SchemaExtension):
     def on_validate(self) -> Iterator[None]:
         context = self.execution_context
         document = context.graphql_document
-        nodes = () if document is None else document.definitions
-        operations = [node for node in nodes if isinstance(node, OperationDefinitionNode)]
-        named = context._provided_operation_name
-        if named is None and len(operations) > 1:
-            message = f"the request has {len(operations)} operations: operationName must say which one is meant"
-            context.pre_execution_errors = [GraphQLError(message, operations, original_error=BadInput(message))]
-        if context.variables:
-            meant = [node for node in operations if named is None or (node.name and node.name.value == named)]
-            context.variables = dict(context.variables)
-            for definition in (meant[0].variable_definitions or ()) if meant else ():
-                name = definition.variable.name.value
-                type_ = type_from_ast(context.schema._schema, definition.type)
-                if name in context.variables and type_ is not None:
-                    context.variables[name] = _cut(type_, context.variables[name])
+        if document is not None:
+            meant = get_operation_ast(document, context._provided_operation_name)
+            if meant is None:
+                operations = [node for node in document.definitions if isinstance(node, OperationDefinitionNode)]
+                message = f"the request has {len(operations)} operations: operationName must say which one is meant"
+                context.pre_execution_errors = [GraphQLError(message, operations, original_error=BadInput(message))]
+            elif context.variables:
+                context.variables = dict(context.variables)
+                for definition in meant.variable_definitions or ():
+                    name = definition.variable.name.value
+                    if name in context.variables:
+                        type_ = type_from_ast(context.schema._schema, definition.type)
+                        context.variables[name] = _cut(type_, context.variables[name])
         yield
 
 
-def _cut(type_: GraphQLInputType | Any, value: Any) -> Any:
+def _cut(type_: Any, value: Any) -> Any:
     """A value of this type with its lists of input objects cut."""
     if isinstance(type_, GraphQLNonNull):
         return _cut(type_.of_type, value)

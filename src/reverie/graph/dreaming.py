@@ -124,7 +124,6 @@ RETURN true
 
 async def renew_lease(graph: Graph, lease: Lease, now: int, length: int) -> bool:
     """Moves the deadline; False where the lease is lost."""
-
     kept = await graph.write(
         RENEW_LEASE,
         id=lease.episode_id,
@@ -311,7 +310,6 @@ SET d.finishedAt = $now
 
 async def settle_dreams(graph: Graph, tenant: str, now: int) -> None:
     """Ends the dreams whose last episodes are gone."""
-
     await graph.write(SETTLE_DREAMS, t=tenant, now=now)
 
 
@@ -397,7 +395,6 @@ async def beat(graph: Graph, worker_id: str, now: int) -> None:
 
 async def leave(graph: Graph, worker_id: str) -> None:
     """A worker's good-bye."""
-
     await graph.write(LEAVE, id=worker_id)
 
 
