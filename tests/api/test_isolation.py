@@ -192,7 +192,7 @@ OF_EITHER = [
     for mark in (MARK, SMALL_MARK)
     for name, value in (("threadId", "thread-1"), ("userId", "user"), ("agentId", "agent"))
 ]
-OF_EITHER_THREAD = {"threadId": f"{MARK}-1", "tokenBudget": 500}
+OF_EITHER_THREAD: dict[str, Any] = {"threadId": f"{MARK}-1", "tokenBudget": 500}
 RECIPES: dict[str, ById] = {
     "node": lambda ids: [{"id": ids[kind]} for kind in KINDS],
     "nodes": lambda ids: [{"ids": list(ids.values())}],
