@@ -2,17 +2,15 @@
 
 import argparse
 import asyncio
-import statistics
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import httpx
-import uvicorn
 from neo4j import READ_ACCESS
 from platformdirs import user_cache_path
+from tests.bench.searches import RAW_SEARCH, SEARCH, p50, paired, served
 from tests.bench.store import CONNECT_MEMORIES, CREATE_MEMORIES, TENANT, Bench, Words, open_bench, run
 
 from reverie.ai.local_embedder import LocalEmbedder
@@ -25,67 +23,13 @@ from reverie.domain.text import keyword_query, query_words
 from reverie.domain.topics import TopicRef
 from reverie.graph.commits import Commits
 from reverie.graph.memories import memory_properties
-from reverie.graph.records import MEMORY
 from reverie.graph.schema import await_words
 from reverie.graph.writes import Write
 from reverie.resources import Resources
 from reverie.services.memories import create_memories
 from reverie.services.search import search
-from reverie.settings import Settings
-from reverie.web.app import create_app
 
-RAW_SEARCH = f"""
-CYPHER 25 CALL () {{
-  MATCH (m:Memory) SEARCH m IN (VECTOR INDEX memory_embedding FOR $vector WHERE m.tenant = $t LIMIT 200) SCORE AS s
-  WITH collect(m)[0..100] AS found UNWIND range(0, size(found) - 1) AS i RETURN found[i] AS m, 1.0 / (11 + i) AS w
-  UNION ALL
-  CALL db.index.fulltext.queryNodes('words', $words, {{limit: 100}}) YIELD node AS m, score AS s
-  WITH collect(m) AS found UNWIND range(0, size(found) - 1) AS i RETURN found[i] AS m, 1.0 / (11 + i) AS w
-}} WITH m, sum(w) AS w ORDER BY w DESC LIMIT 10
-RETURN collect([w, {MEMORY.row("m")}])
-"""
-SEARCH = """
-query($query: String!) {
-  search(query: $query, filter: {kinds: [MEMORY]}) { edges { score node { ... on Memory { id content importance } } } }
-}
-"""
 CREATE = "mutation($input: CreateMemoryInput!) { createMemory(input: $input) { memory { id } errors { code } } }"
-ROUNDS, PER_ROUND, WARM = 6, 25, 60
-
-
-@asynccontextmanager
-async def served(resources: Resources) -> AsyncIterator[str]:
-    """The real application on a free loopback port."""
-    app = create_app(Settings.read({}), companions=(), opener=lambda _: nullcontext(resources))
-    config = uvicorn.Config(
-        app, port=0, log_level="warning", loop="uvloop", http="httptools", lifespan="on", timeout_keep_alive=75
-    )
-    server = uvicorn.Server(config)
-    running = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - uvicorn offers no event to wait for
-        await asyncio.sleep(0.02)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    await running
-
-
-async def paired(variants: dict[str, Callable[[], Awaitable[Any]]]) -> dict[str, list[float]]:
-    """Milliseconds of each variant, in turns, after a warm-up."""
-    times: dict[str, list[float]] = {name: [] for name in variants}
-    for call in variants.values():
-        for _ in range(WARM):
-            await call()
-    for _ in range(ROUNDS):
-        for name, call in variants.items():
-            for _ in range(PER_ROUND):
-                start = time.perf_counter()
-                await call()
-                times[name].append((time.perf_counter() - start) * 1_000)
-    return times
-
-
-def p50(times: list[float]) -> float:
-    return statistics.median(times)
 
 
 async def searching(bench: Bench, resources: Resources) -> list[tuple[str, str, str]]:

@@ -74,6 +74,15 @@ class Words:
 @asynccontextmanager
 async def open_bench(folder: Path) -> AsyncIterator[Bench]:
     """Opens the store in `folder`, filling it first where it is empty (some minutes)."""
+    async with open_store(folder) as bench:
+        if not await is_filled(bench):
+            await fill(bench)
+        yield bench
+
+
+@asynccontextmanager
+async def open_store(folder: Path) -> AsyncIterator[Bench]:
+    """The private Neo4j of `folder`, set up for the local model's vectors."""
     options = LocalNeo4jOptions(data_dir=folder, cache_dir=default_cache_dir(), heap="1g", page_cache="1g")
     async with (
         private_neo4j(options, notify=print, progress=True) as neo4j,
@@ -85,11 +94,15 @@ async def open_bench(folder: Path) -> AsyncIterator[Bench]:
         record = await set_up(graph, analysis=ANALYSIS_VERSION)
         if record.embedder is None:
             await record_embedder(graph, "local:multilingual-e5-small-q4", DIMENSIONS)
-        number = await tenant_number(graph, TENANT)
-        bench = Bench(graph, driver, neo4j, number, Vectors(11))
-        if not await graph.read("MATCH (n:Bench {done: true}) RETURN true"):
-            await fill(bench)
-        yield bench
+        yield Bench(graph, driver, neo4j, await tenant_number(graph, TENANT), Vectors(11))
+
+
+async def is_filled(bench: Bench) -> bool:
+    return bool(await bench.graph.read("MATCH (n:Bench {done: true}) RETURN true"))
+
+
+async def note_filled(bench: Bench) -> None:
+    await run(bench, "CREATE (:Bench {done: true})")
 
 
 async def fill(bench: Bench) -> None:
@@ -178,7 +191,7 @@ async def fill(bench: Bench) -> None:
         await run(bench, CREATE_FACTS, rows=rows)
     await await_words(bench.graph)
     await weigh(bench.graph, TENANT)
-    await run(bench, "CREATE (:Bench {done: true})")
+    await note_filled(bench)
 
 
 CREATE_TOPICS = """
