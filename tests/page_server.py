@@ -1,6 +1,7 @@
 """A web server of raw answers: what links lead to in tests."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -52,10 +53,10 @@ class PageServer:
 
 
 @asynccontextmanager
-async def page_server() -> AsyncIterator[PageServer]:
-    """A server on a free port of loopback."""
+async def page_server(tls: ssl.SSLContext | None = None) -> AsyncIterator[PageServer]:
+    """A server on a free port of loopback, of HTTPS where a context is given."""
     made = PageServer()
-    server = await asyncio.start_server(made.handle, "127.0.0.1", 0)
+    server = await asyncio.start_server(made.handle, "127.0.0.1", 0, ssl=tls)
     made.port = server.sockets[0].getsockname()[1]
     try:
         yield made

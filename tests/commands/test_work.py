@@ -30,6 +30,10 @@ ASKS_WHAT_IS_KNOWN = b"RETURN collect([b.key, b.value])"
 """Of the statement that a worker sends last before it asks the model."""
 LOGS = b"MERGE (c:Counter"
 """Of the statement that a worker sends last before it commits."""
+FETCHES = b"WHERE d.owner = $token AND o.place = $place"
+"""Of the statement by which a worker fetches a document's bytes."""
+ENDS_DOCUMENT = b"d.untitled = null"
+"""Of the statement that a worker sends last before it commits what it read of a document."""
 EPISODES = "{ episodes(first: 200) { nodes { id consolidationStatus attempts failure } } }"
 COUNTED = """
 RETURN [
@@ -66,6 +70,26 @@ class Worker:
         """Another process takes the killed one's place."""
         assert self.program.ended() == -signal.SIGKILL
         self.program = self.start()
+
+
+def kill_at(worker: Worker, step: str) -> asyncio.Event:
+    """Kills the worker as it comes to this step with a document, once."""
+    killed = asyncio.Event()
+    written = False
+
+    def look(sent: bytes) -> bool:
+        nonlocal written
+        written = written or ENDS_DOCUMENT in sent
+        there = FETCHES in sent if step == "at the bytes" else written and COMMIT in sent
+        if killed.is_set() or not there:
+            return False
+        # stopped as it is, it never learns that its commit succeeded
+        worker.program.send(signal.SIGSTOP if step == "after the commit" else signal.SIGKILL)
+        killed.set()
+        return True
+
+    worker.proxy.cut_before, worker.proxy.cut_after = (None, look) if step == "after the commit" else (look, None)
+    return killed
 
 
 @dataclass
@@ -204,6 +228,49 @@ async def test_killed_at_any_step_each_episode_is_consolidated_once(
         assert sorted(value for _, value in evidence) == sorted(f"style{told}" for told in range(1, number + 1))
         assert len({event for event, _ in evidence}) == number
         assert numbers == list(range(1, number + 1))
+
+
+@pytest.mark.parametrize("step", ["at the bytes", "before the commit", "after the commit"])
+async def test_killed_at_any_step_a_document_is_read_whole_and_once(
+    api: Api, resources: Resources, hire: Callable[..., Any], step: str
+) -> None:
+    # given: a document of many chunks, and a worker that is killed with it in hand
+    worker = await hire(REVERIE_LEASE="2")
+    await asyncio.to_thread(worker.program.until, "The worker is ready.")
+    killed = kill_at(worker, step)
+    text = "\n\n".join(f"# Gate {number}\n\n{'The gate is green. ' * 90}" for number in range(40))
+    made = await api.mutate(
+        "createDocument", "CreateDocumentInput", "document { id }", {"title": "Gates", "text": text}
+    )
+    await asyncio.wait_for(killed.wait(), LIMIT)
+    document = made["document"]["id"]
+    chunks = (
+        "query($id: ID!) { document(id: $id) { status chunks(first: 200) { totalCount nodes { position text } } } }"
+    )
+    if step == "after the commit":
+        async with asyncio.timeout(LIMIT):
+            while (await api(chunks, id=document))["document"]["status"] == "PENDING":  # noqa: ASYNC110 - only the API tells
+                await asyncio.sleep(0.02)
+    else:
+        assert (await api(chunks, id=document))["document"] == {
+            "status": "PENDING",
+            "chunks": {"totalCount": 0, "nodes": []},
+        }
+    worker.kill()
+
+    # when: another takes its place
+    await asyncio.to_thread(worker.replace)
+    async with asyncio.timeout(LIMIT):
+        while (found := (await api(chunks, id=document))["document"])["status"] == "PENDING":  # noqa: ASYNC110 - only the API tells
+            await asyncio.sleep(0.1)
+
+    # then: all of it is there, once, and its bytes are gone
+    assert found["status"] == "READY"
+    nodes = found["chunks"]["nodes"]
+    assert [node["position"] for node in nodes] == list(range(found["chunks"]["totalCount"]))
+    assert [node["text"].splitlines()[0] for node in nodes] == [f"# Gate {number}" for number in range(40)]
+    originals = "MATCH (o:Original) WHERE o.tenant = $t RETURN count(o)"
+    assert await resources.graph.read(originals, t=api.tenant) == 0
 
 
 async def test_told_to_stop_it_gives_back_what_it_has_in_hand_at_once(

@@ -3,11 +3,14 @@
 import asyncio
 import gzip
 import hashlib
+import ssl
 from collections.abc import AsyncIterator, Sequence
 from ipaddress import ip_address, ip_network
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import trustme
 from tests.page_server import PageServer, answer, page_server, redirect
 
 from reverie.domain.documents import HTML, PDF, MediaType
@@ -178,6 +181,37 @@ async def test_a_page_is_fetched_through_redirects(pages: PageServer) -> None:
     assert fetched.media_type == MediaType(HTML, "iso-8859-1")
     assert (fetched.size, fetched.hash) == (len(body), hashlib.sha256(body).hexdigest())
     assert "user-agent: reverie" in pages.asked[0].lower()
+
+
+async def test_https_is_read_from_whom_the_name_was_certified_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given: a server with a certificate for one name, by an authority that this machine may trust
+    authority = trustme.CA()
+    certificates = tmp_path / "authorities.pem"
+    authority.cert_pem.write_to_path(certificates)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("gates.example").configure_cert(tls)
+
+    async def resolve(host: str, port: int) -> Sequence[str]:
+        return ["127.0.0.1"]
+
+    async with page_server(tls) as pages:
+        pages.pages["/"] = answer(b"<p>green</p>")
+        url = f"https://gates.example:{pages.port}/"
+        # when, then: it isn't read from while the authority is unknown
+        with pytest.raises(BadInput, match="certificate"):
+            await fetch(url, HERE, resolve)
+
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificates))
+        fetched = await fetch(url, HERE, resolve)
+        with fetched.file as file:
+            assert file.read() == b"<p>green</p>"
+
+        # and: neither under another name
+        with pytest.raises(BadInput, match="certificate"):
+            await fetch(f"https://other.example:{pages.port}/", HERE, resolve)
+    assert len(pages.asked) == 1
 
 
 async def test_a_type_that_says_nothing_is_told_by_the_path(pages: PageServer) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -143,7 +144,9 @@ async def fetch(url: str, policy: LinkPolicy, resolve: Resolve = system_addresse
         raise BadInput(f"did not answer in full within {policy.seconds:g} s", _PATH) from None
     except _Refused as error:
         raise BadInput(str(error), _PATH) from None
-    except (httpcore.NetworkError, httpcore.TimeoutException, OSError):
+    except (httpcore.NetworkError, httpcore.TimeoutException, OSError) as error:
+        if isinstance(error.__context__, ssl.SSLCertVerificationError):
+            raise BadInput("its host's certificate isn't valid", _PATH) from None
         raise BadInput("its host takes no connection, or broke it off", _PATH) from None
     except (httpcore.ProtocolError, httpcore.UnsupportedProtocol):
         raise BadInput("its host doesn't answer as HTTP wants it", _PATH) from None
