@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from reverie.domain.conversations import ConversationDraft
+from reverie.domain.entities import EntityRef, EntityType
 from reverie.domain.memories import MemoryDraft
 from reverie.resources import Resources
 from reverie.services.conversations import create_conversation
@@ -27,6 +28,8 @@ class Turn:
 
     id: str
     text: str
+    speaker: str | None = None
+    """Who said it: an entity that its memory mentions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,13 @@ async def write_dialogue(
         if threaded:
             thread = (await create_conversation(resources, tenant, ConversationDraft(session.title), None)).id
         drafts = [
-            MemoryDraft(content=turn.text, conversation_id=thread, event_time=session.time, enrich=False)
+            MemoryDraft(
+                content=turn.text,
+                conversation_id=thread,
+                event_time=session.time,
+                entities=() if turn.speaker is None else (EntityRef(name=turn.speaker, type=EntityType.PERSON),),
+                enrich=False,
+            )
             for turn in session.turns
         ]
         memories = await create_memories(resources, tenant, drafts, None)

@@ -1,7 +1,8 @@
 """`python -m tests.bench.recall --locomo FILE`: how well search finds the evidence of LoCoMo's questions, keyless.
 
 FILE is `data/locomo10.json` of dial481/locomo-audit, whose licence (CC BY-NC 4.0) forbids a copy in here. Each of its
-conversations is a tenant of its own, each session a Conversation, each turn a memory; the questions are those of the
+conversations is a tenant of its own, each session a Conversation, each turn a memory that mentions its speaker and has
+its session's time; the questions are those of the
 categories 1 to 4 with evidence. Neo4j is the one of `NEO4J_URI` (and `NEO4J_PASSWORD`), or a private one; vectors are
 the local model's, and kept in the user's cache folder.
 
@@ -22,6 +23,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from enum import Enum, auto
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
@@ -42,17 +44,17 @@ from tests.recalling import (
 )
 
 from reverie.ai.embedders import Embedder
-from reverie.domain import policy
-from reverie.domain.clock import now_ms
+from reverie.domain.clock import from_ms, now_ms
 from reverie.domain.memories import MemoryFilter
-from reverie.domain.ranking import fuse, lend
+from reverie.domain.names import name_forms
 from reverie.domain.search import Candidates, SearchFilter, SearchKind, SearchMode
 from reverie.domain.text import query_words, words
+from reverie.domain.times import named_times
 from reverie.errors import ReverieError
 from reverie.graph.search import candidates
 from reverie.resources import Resources, open_resources
 from reverie.services.embedding import embed_all, embed_query
-from reverie.services.search import search
+from reverie.services.search import rank, search
 from reverie.settings import Settings
 
 DEPTH = 30
@@ -69,6 +71,15 @@ PRODUCT = "**search, as it is**"
 PLAIN = "BM25 alone, no product"
 TURN = re.compile(r"D(\d+):(\d+)")
 TIME = "%I:%M %p on %d %B, %Y"
+
+
+class Lever(Enum):
+    """What search does beyond fusing both arms, but for what its vectors know."""
+
+    LENDING = auto()
+    NAMES = auto()
+    TIMES = auto()
+
 
 Ranks = dict[str, list[tuple[Question, list[str]]]]
 """By the name of a ranking, what it found for each question, in the order of the questions."""
@@ -102,7 +113,7 @@ def _dialogue(sample: dict[str, Any]) -> Dialogue:
     for number in range(1, len(told)):
         if f"session_{number}" in told:
             time = datetime.strptime(told[f"session_{number}_date_time"], TIME).replace(tzinfo=UTC)
-            turns = tuple(Turn(turn["dia_id"], _text(turn)) for turn in told[f"session_{number}"])
+            turns = tuple(Turn(turn["dia_id"], _text(turn), turn["speaker"]) for turn in told[f"session_{number}"])
             sessions.append(Session(f"session {number}", turns, time))
     known = {turn.id for session in sessions for turn in session.turns}
     questions = []
@@ -216,6 +227,7 @@ async def both_arms(resources: Resources, copy: Copy, question: str) -> Candidat
         MemoryFilter(),
         await embed_query(resources, question),
         query_words(question),
+        forms=name_forms(question),
         now=now_ms(),
     )
 
@@ -229,23 +241,34 @@ async def rankings(resources: Resources, own: Copy, plain: Copy, bm25: BM25, que
         return [own.turns[node.id] for node in hits.nodes]
 
     def ranked(
-        copy: Copy, semantic: list[tuple[str, float]], keyword: list[tuple[str, float]], *, lending: bool
+        copy: Copy, semantic: list[tuple[str, float]], keyword: list[tuple[str, float]], *levers: Lever
     ) -> list[str]:
-        ranking = lend(fuse(semantic, keyword, most=policy.RANKING_MOST), copy.places if lending else {})
-        return [copy.turns[one.item] for one in ranking[:DEPTH]]
+        found = replace(knowing if copy is own else unknowing, semantic=semantic, keyword=keyword)
+        found = replace(found, places=copy.places if Lever.LENDING in levers else {})
+        found = found if Lever.NAMES in levers else replace(found, naming=frozenset())
+        times = named_times(question, now) if Lever.TIMES in levers else []
+        return [copy.turns[one.item] for one in rank(found, times)[:DEPTH]]
 
     knowing = await both_arms(resources, own, question)
     unknowing = await both_arms(resources, plain, question)
+    knowing_arms, unknowing_arms = (knowing.semantic, knowing.keyword), (unknowing.semantic, unknowing.keyword)
+    now = from_ms(now_ms())
     return {
         PRODUCT: await searched(SearchMode.HYBRID),
-        "without lending": ranked(own, knowing.semantic, knowing.keyword, lending=False),
-        "without context in vectors": ranked(plain, unknowing.semantic, unknowing.keyword, lending=True),
-        "plain hybrid: without either": ranked(plain, unknowing.semantic, unknowing.keyword, lending=False),
+        "without lending": ranked(own, *knowing_arms, Lever.NAMES, Lever.TIMES),
+        "without names": ranked(own, *knowing_arms, Lever.LENDING, Lever.TIMES),
+        "without times": ranked(own, *knowing_arms, Lever.LENDING, Lever.NAMES),
+        "without context in vectors": ranked(plain, *unknowing_arms, *Lever),
+        "plain hybrid: without all of them": ranked(plain, *unknowing_arms),
+        "plain hybrid and lending": ranked(plain, *unknowing_arms, Lever.LENDING),
+        "plain hybrid and names": ranked(plain, *unknowing_arms, Lever.NAMES),
+        "plain hybrid and times": ranked(plain, *unknowing_arms, Lever.TIMES),
+        "plain hybrid and context in vectors": ranked(own, *knowing_arms),
         "mode SEMANTIC": await searched(SearchMode.SEMANTIC),
         "mode KEYWORD": await searched(SearchMode.KEYWORD),
-        "vectors with context alone": ranked(own, knowing.semantic, [], lending=False),
-        "vectors without context alone": ranked(plain, unknowing.semantic, [], lending=False),
-        "words alone": ranked(own, [], knowing.keyword, lending=False),
+        "vectors with context alone": ranked(own, knowing.semantic, []),
+        "vectors without context alone": ranked(plain, unknowing.semantic, []),
+        "words alone": ranked(own, [], knowing.keyword),
         PLAIN: bm25.ranking(question)[:DEPTH],
     }
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.domain.ranking import Ranked, fuse, lend
+from reverie.domain.ranking import Ranked, favour, fuse, lend
 
 scores = st.floats(min_value=-10, max_value=10)
 arms = st.lists(st.tuples(st.sampled_from("abcdefgh"), scores), max_size=12)
@@ -164,3 +164,18 @@ def test_what_has_no_place_keeps_its_score(pairs: list[tuple[str, float]]) -> No
     ranking = sorted(flat(*pairs), key=lambda one: (-one.score, 1, one.item))
 
     assert lend(ranking, {}) == ranking
+
+
+# ---------------------------------------------------------------- favour
+
+
+def test_scores_grow_by_their_factors() -> None:
+    favoured = favour(flat(("a", 1.0), ("b", 0.6), ("c", 0.5)), {"b": 2.0, "c": 2.0, "z": 9.0})
+
+    assert [(one.item, one.score) for one in favoured] == [("b", 1.2), ("a", 1.0), ("c", 1.0)]
+
+
+@pytest.mark.parametrize("factor", [0.5, -1.0, float("nan"), float("inf")])
+def test_factors_that_would_lose_or_are_no_numbers_are_refused(factor: float) -> None:
+    with pytest.raises(ValueError, match="factor of a"):
+        favour(flat(("a", 1.0)), {"a": factor})

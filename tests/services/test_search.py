@@ -50,6 +50,9 @@ QUERY = [1.0, *[0.0] * (DIMENSIONS - 1)]
 """The vector of what is asked, where a test gives it."""
 
 
+ONLY_MEMORIES = SearchFilter(kinds=(SearchKind.MEMORY,))
+
+
 def near(chance: random.Random, lean: float) -> list[float]:
     """A unit vector that leans so far to the query's: 1 for its own, -1 for the opposite."""
     noise = [chance.gauss(0, 1) for _ in range(DIMENSIONS - 1)]
@@ -346,6 +349,45 @@ async def test_a_cursor_belongs_to_its_search(haystack: Haystack) -> None:
 async def test_a_page_that_can_not_be_is_refused(resources: Resources, tenant: str, first: int) -> None:
     with pytest.raises(BadInput, match="first: must be from 0 to 200"):
         await search(resources, tenant, "harbour", first=first)
+
+
+# ---------------------------------------------------------------- names and times
+
+
+async def test_what_mentions_an_entity_that_the_question_names_comes_first(resources: Resources, tenant: str) -> None:
+    # given: memories that are alike, but for whom they mention
+    ann = EntityRef(name="Ann Miller", type=EntityType.PERSON)
+    bob = EntityRef(name="Bob", type=EntityType.PERSON)
+    await create_entity(resources, tenant, EntityDraft("Ann Miller", EntityType.PERSON, ("Annie",)), None)
+    drafts = [MemoryDraft(content="the gate is green", entities=(who,)) for who in (bob, ann, bob, ann)]
+    made = await write(resources, tenant, [(draft, QUERY) for draft in drafts])
+    # and: a namesake of another tenant
+    await create_entity(resources, f"{tenant}-other", EntityDraft("green", EntityType.CONCEPT), None)
+
+    async def found(query: str, mode: SearchMode = SearchMode.HYBRID) -> list[str]:
+        return ids(await search(resources, tenant, query, wanted=ONLY_MEMORIES, vector=QUERY, mode=mode))
+
+    for query in ("what colour is the gate of Ann Miller?", "ANNIE's gate, (annie)!", "Is Annie's gate green"):
+        assert set((await found(query))[:2]) == {made[1], made[3]}
+        assert set((await found(query, SearchMode.SEMANTIC))[:2]) == {made[1], made[3]}
+    assert set((await found("bob: gate"))[:2]) == {made[0], made[2]}
+    # none, and all alike: as if there were no names
+    assert await found("gate of Ann Miller, and of Bob") == await found("gate") == sorted(made)
+
+
+async def test_what_happened_when_the_question_says_comes_first(resources: Resources, tenant: str) -> None:
+    may, june = datetime(2023, 5, 8, tzinfo=UTC), datetime(2023, 6, 8, tzinfo=UTC)
+    drafts = [MemoryDraft(content="the gate is green", event_time=when) for when in (june, may, None, may)]
+    made = await write(resources, tenant, [(draft, QUERY) for draft in drafts], at=now_ms() - 86_400_000)
+
+    async def found(query: str) -> list[str]:
+        return ids(await search(resources, tenant, query, wanted=ONLY_MEMORIES, vector=QUERY))
+
+    assert set((await found("the gate on 9 May"))[:2]) == {made[1], made[3]}
+    assert (await found("the gate in June 2023"))[0] == made[0]
+    # what has no event happened when it was written
+    assert (await found("the gate yesterday"))[0] == made[2]
+    assert await found("the gate in June 2022") == sorted(made)
 
 
 # ---------------------------------------------------------------- kinds

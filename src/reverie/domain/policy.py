@@ -27,6 +27,8 @@ RANKING_MOST = 200
 """Hits of one ranking."""
 ARM_DEPTH = 100
 """Candidates of each arm of a search."""
+NAMES_ASKED = 256
+"""Runs of words of a question that are looked up as names."""
 QUERY_MOST = 100_000
 """Characters of a search query."""
 CONTEXT_TOKENS_MOST = 100_000

@@ -1,6 +1,7 @@
 """Searching: what is asked, and what a hit tells."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from reverie.domain import policy
@@ -71,13 +72,15 @@ class SearchFilter:
 class Candidates:
     """What both arms of a search found, best first: (id, score) each, with the things by id.
 
-    `places` are the conversation and the turn in it of those that have them.
+    `places` are the conversation and the turn in it of those that have them, `naming` those that mention an entity
+    which the question names.
     """
 
     semantic: list[tuple[str, float]]
     keyword: list[tuple[str, float]]
     found: dict[str, object]
     places: dict[str, tuple[str, int]]
+    naming: frozenset[str]
 
 
 def check_search(query: str, wanted: SearchFilter) -> None:
@@ -92,6 +95,13 @@ def embedded_text(thing: object, before: str | None) -> str:
     """What a thing's vector is made of: what is searched of it, after what was said before it."""
     text = searched_text(thing)
     return f"{before}\n{text}" if before else text
+
+
+def happened_at(thing: object) -> datetime | None:
+    """When what a hit tells of happened: of a memory its event, or when it was written; of most kinds nothing."""
+    if isinstance(thing, Memory):
+        return thing.event_time or thing.created_at
+    return thing.started_at if isinstance(thing, Episode) else None
 
 
 def searched_text(thing: object) -> str:

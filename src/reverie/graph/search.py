@@ -21,6 +21,15 @@ KEYWORD_DEPTH = 400
 EVERYTHING = 2_147_483_647
 
 
+NAMED = """
+CALL () {
+  UNWIND $forms AS f MATCH (k:Name {tenant: $t, kind: 'Entity', form: f})-[:NAMES]->(e:Entity) WHERE k.type >= ''
+  RETURN collect(DISTINCT e) AS named
+}
+"""
+"""The entities that the question names."""
+
+
 @dataclass(frozen=True, slots=True)
 class Arms:
     """The shape of a search: which kinds the vector arm looks at, whether there is a keyword arm, how both filter."""
@@ -57,24 +66,25 @@ def _kept(predicates: Sequence[str]) -> str:
     passing = " AND ".join((visible_any("x"), *predicates))
     return (
         "WITH collect({x: x, score: score}) AS raw "
-        f"CALL (raw) {{ UNWIND raw AS c WITH c.x AS x, c.score AS score WHERE {passing} "
+        f"CALL (raw, named) {{ UNWIND raw AS c WITH c.x AS x, c.score AS score WHERE {passing} "
         "WITH x, score ORDER BY score DESC, x.id LIMIT $most "
-        f"RETURN collect([x.id, score, {any_row('x')}, x.conversationId, x.place]) AS kept }} "
+        "WITH x, score, any(e IN named WHERE EXISTS { (x)-[:MENTIONS]->(e) }) AS naming "
+        f"RETURN collect([x.id, score, {any_row('x')}, x.conversationId, x.place, naming]) AS kept }} "
     )
 
 
 @lru_cache(maxsize=1024)
 def search_statement(arms: Arms) -> str:
     """[semantic rows, how many the vector index gave, keyword rows, how many the full-text index gave]."""
-    text = "CYPHER 25 "
+    text = f"CYPHER 25 {NAMED} "
     if arms.semantic:
         union = " UNION ALL ".join(_semantic(kind, arms) for kind in arms.semantic)
-        text += f"CALL () {{ CALL () {{ {union} }} {_kept(())}RETURN size(raw) AS vectors, kept AS near }} "
+        text += f"CALL (named) {{ CALL () {{ {union} }} {_kept(())}RETURN size(raw) AS vectors, kept AS near }} "
     else:
-        text += "WITH 0 AS vectors, [] AS near "
+        text += "WITH named, 0 AS vectors, [] AS near "
     if arms.keyword:
         text += (
-            "CALL () { CALL db.index.fulltext.queryNodes('words', $words, {limit: $deep}) YIELD node AS x, score "
+            "CALL (named) { CALL db.index.fulltext.queryNodes('words', $words, {limit: $deep}) YIELD node AS x, score "
             f"{_kept(arms.predicates)}RETURN size(raw) AS words, kept AS matching }} "
         )
     else:
@@ -91,14 +101,18 @@ async def candidates(
     vector: Sequence[float] | None,
     words: Sequence[str],
     *,
+    forms: Sequence[str] = (),
     now: int,
 ) -> Candidates:
-    """The best of both arms, at most ARM_DEPTH each. One statement; another where expiry or a filter left too few."""
+    """The best of both arms, at most ARM_DEPTH each. One statement; another where expiry or a filter left too few.
+
+    `forms` are the normal forms of what in the question may name an entity.
+    """
     where = memory_where(wanted)
     semantic = tuple(kind for kind in kinds if kind in VECTOR_KINDS) if vector is not None else ()
     keyword = bool(words) and bool(kinds)
     if not semantic and not keyword:
-        return Candidates([], [], {}, {})
+        return Candidates([], [], {}, {}, frozenset())
     arms = Arms(
         semantic,
         keyword,
@@ -110,6 +124,7 @@ async def candidates(
         "t": tenant,
         "now": now,
         "vector": None if vector is None else list(vector),
+        "forms": list(forms),
         "words": keyword_query(words, [f"{number}{LETTERS[LABELS[kind]]}" for kind in kinds]),
         "most": policy.ARM_DEPTH,
         "depth": VECTOR_DEPTH,
@@ -128,6 +143,7 @@ async def candidates(
         [(row[0], row[1]) for row in matching if row[0] in found],
         found,
         {row[0]: (row[3], row[4]) for row in (*near, *matching) if row[3] is not None and row[4] is not None},
+        frozenset(row[0] for row in (*near, *matching) if row[5]),
     )
 
 

@@ -9,11 +9,13 @@ from typing import Any
 import orjson
 
 from reverie.domain import policy
-from reverie.domain.clock import now_ms
+from reverie.domain.clock import from_ms, now_ms
+from reverie.domain.names import name_forms
 from reverie.domain.pages import Edge, PageInfo, decode_cursor, encode_cursor
-from reverie.domain.ranking import Ranked, fuse, lend
-from reverie.domain.search import SearchFilter, SearchMode, check_search, searched_text
+from reverie.domain.ranking import NAMED, TIMELY, Ranked, favour, fuse, lend
+from reverie.domain.search import Candidates, SearchFilter, SearchMode, check_search, happened_at, searched_text
 from reverie.domain.text import highlights, query_words
+from reverie.domain.times import Month, Span, named_times
 from reverie.errors import BadInput, Unavailable, Unsupported
 from reverie.graph.search import candidates
 from reverie.resources import Resources
@@ -80,7 +82,7 @@ async def search(
         if vector is None and mode is SearchMode.SEMANTIC and query.strip():
             # no hits at all would read as if there were nothing to find
             raise Unavailable("the question could not be embedded, and mode is SEMANTIC: ask again, or by word")
-    words = query_words(query)
+    words, now = query_words(query), now_ms()
     found = await candidates(
         resources.graph,
         tenant,
@@ -89,14 +91,27 @@ async def search(
         wanted.memory,
         vector if mode is not SearchMode.KEYWORD else None,
         words if mode is not SearchMode.SEMANTIC else (),
-        now=now_ms(),
+        forms=name_forms(query)[: policy.NAMES_ASKED],
+        now=now,
     )
-    ranking = lend(fuse(found.semantic, found.keyword, most=policy.RANKING_MOST), found.places)
+    ranking = rank(found, named_times(query, from_ms(now)))
     hits = [
         Hit(encode_cursor(tenant, scope, (start + place + 1,)), found.found[ranked.item], ranked, words)
         for place, ranked in enumerate(ranking[start : start + first])
     ]
     return Hits(hits, len(ranking) > start + first, start > 0)
+
+
+def rank(found: Candidates, times: Sequence[Month | Span]) -> list[Ranked[str]]:
+    """One ranking of what both arms found: fused, neighbours lending to each other, and then in favour of what mentions
+    an entity that the question names, and of what is of a time that it names."""
+    factors = {item: NAMED for item in found.naming if item in found.found}
+    if times:
+        for item, thing in found.found.items():
+            moment = happened_at(thing)
+            if moment is not None and any(time.covers(moment) for time in times):
+                factors[item] = factors.get(item, 1.0) * TIMELY
+    return favour(lend(fuse(found.semantic, found.keyword, most=policy.RANKING_MOST), found.places), factors)
 
 
 def _scope(query: str, mode: SearchMode, wanted: SearchFilter) -> str:
