@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reverie.domain.names import display_name, normal_form, part_form
+from reverie.domain.names import display_name, name_forms, normal_form, part_form
 
 
 @pytest.mark.parametrize(
@@ -94,3 +94,16 @@ def test_part_of_a_name(part: str, form: str) -> None:
 @given(st.text())
 def test_a_name_begins_with_itself(name: str) -> None:
     assert normal_form(name) == part_form(name.strip()) == part_form(name).strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "forms"),
+    [
+        ("Ann's gate", ["ann's", "ann", "ann's gate", "gate"]),
+        ("(Ann Miller’s!)", ["ann", "ann miller’s", "ann miller", "miller’s", "miller"]),  # noqa: RUF001 - as it is typeset
+        ("'s", ["s"]),
+        (" . ", []),
+    ],
+)
+def test_what_could_be_names(text: str, forms: list[str]) -> None:
+    assert name_forms(text) == forms

@@ -475,11 +475,11 @@ async def test_no_kinds_are_nothing(quay: Quay) -> None:
         (MemoryFilter(event_before=datetime(2100, 1, 1, tzinfo=UTC)), (SearchKind.MEMORY,)),
         (
             MemoryFilter(created_after=datetime(2020, 1, 1, tzinfo=UTC)),
-            (SearchKind.MEMORY, SearchKind.FACT, SearchKind.CONVERSATION),
+            (SearchKind.MEMORY, SearchKind.BELIEF, SearchKind.FACT, SearchKind.CONVERSATION),
         ),
         (
             MemoryFilter(created_before=datetime(2100, 1, 1, tzinfo=UTC)),
-            (SearchKind.MEMORY, SearchKind.FACT, SearchKind.CONVERSATION),
+            (SearchKind.MEMORY, SearchKind.BELIEF, SearchKind.FACT, SearchKind.CONVERSATION),
         ),
         (MemoryFilter(created_before=datetime(2020, 1, 1, tzinfo=UTC)), ()),
     ],

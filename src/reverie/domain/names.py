@@ -36,13 +36,14 @@ _AROUND_NAMES = ".,;:!?()[]{}<>\"'`*_\u2018\u2019\u201c\u201d\u2026\u2013\u2014"
 def name_forms(text: str) -> list[str]:
     """The normal forms of what in a text could be a name: each run of one to four words, without signs at its ends.
 
-    Of a long text its first 2,000 words.
+    A run that ends in the English "'s" is there without it too. Of a long text its first 2,000 words.
     """
     words = text.split(None, _WORDS_LOOKED_AT)[:_WORDS_LOOKED_AT]
     forms: dict[str, None] = {}
     for start in range(len(words)):
         for end in range(start + 1, min(start + _LONGEST_NAME, len(words)) + 1):
             form = normal_form(" ".join(words[start:end]).strip(_AROUND_NAMES))
-            if form:
-                forms[form] = None
+            for one in (form, form.removesuffix("'s").removesuffix("\u2019s")):
+                if one:
+                    forms[one] = None
     return list(forms)
