@@ -23,7 +23,7 @@ from reverie.graph.writes import Write
 from reverie.resources import Resources
 
 MEMORIES, TOPICS, ENTITIES, CONVERSATIONS, COMMUNITIES, EVENTS = 20_000, 200, 500, 50, 20, 4_000
-BELIEFS = 2_000
+BELIEFS, DOCUMENTS = 2_000, 1_000
 BATCH = 2_000
 MARK = "crowdmark"
 """A word in every text of the crowd's, and in no other tenant's."""
@@ -42,6 +42,13 @@ FOREACH (n IN range(0, size(topics) - 1) | FOREACH (t IN CASE WHEN n % size($ids
   CREATE (t)-[:BELONGS_TO]->(c)))
 """
 """Groups of a known size, which no algorithm would find; the worker sees nothing that changed since."""
+
+CREATE_DOCUMENTS = """
+UNWIND range(0, size($ids) - 1) AS place
+CREATE (d:Document:Node {id: $ids[place], tenant: $t, title: $mark + ' document ' + place, source: 'TEXT',
+  mediaType: 'text/plain', sizeBytes: place, status: 'FAILED', failure: 'none has a text', contentKey: $ids[place],
+  subjectId: $mark + '-subject-' + (place % 40), createdAt: $now + place, attempts: 1})
+"""
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,8 @@ async def fill_crowd(resources: Resources) -> Crowd:
     await resources.graph.transact(lambda transaction: write_beliefs(transaction, held))
     community_ids = [new_id() for _ in range(COMMUNITIES)]
     await resources.graph.execute(CREATE_COMMUNITIES, t=tenant, ids=community_ids, mark=MARK)
+    document_ids = [new_id() for _ in range(DOCUMENTS)]
+    await resources.graph.execute(CREATE_DOCUMENTS, t=tenant, ids=document_ids, mark=MARK, now=now_ms())
     await await_words(resources.graph)
     return Crowd(tenant, ids)
 

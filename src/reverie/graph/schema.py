@@ -261,8 +261,9 @@ async def await_words(graph: Graph) -> None:
     try:
         async with asyncio.timeout(WORDS_PATIENCE):
             await graph.execute(AWAIT_WORDS)
-    except (Unavailable, Neo4jError, TimeoutError):
-        log.warning("could not wait for the full-text index", exc_info=True)
+    except (Unavailable, Neo4jError, TimeoutError) as error:
+        log.warning("could not wait for the full-text index (%s)", str(error) or f"not within {WORDS_PATIENCE:g} s")
+        log.debug("where that was", exc_info=error)
 
 
 async def _patiently(graph: Graph, statement: str) -> None:

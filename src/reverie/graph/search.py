@@ -62,12 +62,13 @@ def _semantic(kind: SearchKind, arms: Arms) -> str:
 
 
 def _kept(predicates: Sequence[str]) -> str:
-    """From `raw`, what is visible and passes: its best, as rows [id, score, row]."""
+    """From rows of `x` and `score`: how many there are, and the best of what is visible and passes, as rows."""
     passing = " AND ".join((visible_any("x"), *predicates))
+    # no row may have all others beside it: Neo4j counts the memory of each of them
     return (
-        "WITH collect({x: x, score: score}) AS raw "
-        f"CALL (raw, named) {{ UNWIND raw AS c WITH c.x AS x, c.score AS score WHERE {passing} "
-        "WITH x, score ORDER BY score DESC, x.id LIMIT $most "
+        "WITH x, score ORDER BY score DESC, x.id "
+        f"WITH count(*) AS given, collect(CASE WHEN {passing} THEN {{x: x, score: score}} END)[..$most] AS best "
+        "CALL (best, named) { UNWIND best AS c WITH c.x AS x, c.score AS score "
         "WITH x, score, any(e IN named WHERE EXISTS { (x)-[:MENTIONS]->(e) }) AS naming "
         f"RETURN collect([x.id, score, {any_row('x')}, x.conversationId, x.place, naming]) AS kept }} "
     )
@@ -79,13 +80,13 @@ def search_statement(arms: Arms) -> str:
     text = f"CYPHER 25 {NAMED} "
     if arms.semantic:
         union = " UNION ALL ".join(_semantic(kind, arms) for kind in arms.semantic)
-        text += f"CALL (named) {{ CALL () {{ {union} }} {_kept(())}RETURN size(raw) AS vectors, kept AS near }} "
+        text += f"CALL (named) {{ CALL () {{ {union} }} {_kept(())}RETURN given AS vectors, kept AS near }} "
     else:
         text += "WITH named, 0 AS vectors, [] AS near "
     if arms.keyword:
         text += (
             "CALL (named) { CALL db.index.fulltext.queryNodes('words', $words, {limit: $deep}) YIELD node AS x, score "
-            f"{_kept(arms.predicates)}RETURN size(raw) AS words, kept AS matching }} "
+            f"{_kept(arms.predicates)}RETURN given AS words, kept AS matching }} "
         )
     else:
         text += "WITH *, 0 AS words, [] AS matching "

@@ -33,8 +33,10 @@ async def embed_query(resources: Resources, query: str) -> list[float] | None:
     try:
         async with asyncio.timeout(resources.embedding_timeout):
             return await resources.embedder.embed_query(query)
-    except (EmbeddingFailed, TimeoutError):
-        log.warning("a question could not be embedded: it was searched by word only", exc_info=True)
+    except (EmbeddingFailed, TimeoutError) as error:
+        reason = str(error) or f"not within {resources.embedding_timeout:g} s"
+        log.warning("a question could not be embedded (%s): it was searched by word only", reason)
+        log.debug("where that was", exc_info=error)
         return None
 
 
@@ -59,8 +61,9 @@ async def embed_waiting(resources: Resources) -> None:
         resources.unembedded.clear()
         try:
             done, failed = await embed_some(resources, resources.embedder)
-        except (Unavailable, EmbeddingFailed):
-            log.warning("waiting vectors could not be made; they are tried again", exc_info=True)
+        except (Unavailable, EmbeddingFailed) as error:
+            log.warning("waiting vectors could not be made (%s); they are tried again", error)
+            log.debug("where that was", exc_info=error)
             done, failed = 0, 1
         if done:
             rest = 0.0
