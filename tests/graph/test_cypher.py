@@ -54,6 +54,7 @@ MODULES = {
 }
 STATEMENT = re.compile(r"\s*(CYPHER 25\s+)?(CALL|CREATE|DROP|MATCH|MERGE|OPTIONAL|RETURN|SHOW|UNWIND|WITH)\b")
 FRAGMENTS = {
+    "NAMED",
     "SOME_EXPIRED",
     "STEP",
     "_ALONE",
@@ -76,7 +77,6 @@ FRAGMENTS = {
     "_SUBJECT",
     "_SUBJECTS_BELIEFS",
     "_TAUGHT",
-    "search.NAMED",
 }
 """Upper-case texts that statements are composed of."""
 COMPOSERS = {
