@@ -47,14 +47,15 @@ from reverie.ai.embedders import Embedder
 from reverie.domain.clock import from_ms, now_ms
 from reverie.domain.memories import MemoryFilter
 from reverie.domain.names import name_forms
+from reverie.domain.ranking import rank
 from reverie.domain.search import Candidates, SearchFilter, SearchKind, SearchMode
 from reverie.domain.text import query_words, words
 from reverie.domain.times import named_times
 from reverie.errors import ReverieError
-from reverie.graph.search import candidates
+from reverie.graph.search import Asked, candidates
 from reverie.resources import Resources, open_resources
 from reverie.services.embedding import embed_all, embed_query
-from reverie.services.search import rank, search
+from reverie.services.search import search
 from reverie.settings import Settings
 
 DEPTH = 30
@@ -219,17 +220,18 @@ async def write(resources: Resources, tenant: str, dialogue: Dialogue, *, thread
 
 async def both_arms(resources: Resources, copy: Copy, question: str) -> Candidates:
     """What `search` has before it ranks."""
-    return await candidates(
-        resources.graph,
-        copy.tenant,
-        await resources.tenant_number(copy.tenant),
-        (SearchKind.MEMORY,),
-        MemoryFilter(),
-        await embed_query(resources, question),
-        query_words(question),
-        forms=name_forms(question),
+    asked = Asked(
+        tenant=copy.tenant,
+        number=await resources.tenant_number(copy.tenant),
+        kinds=(SearchKind.MEMORY,),
+        wanted=MemoryFilter(),
+        vector=await embed_query(resources, question),
+        words=query_words(question),
+        forms=list(name_forms(question)),
+        sure=None,
         now=now_ms(),
     )
+    return await candidates(resources.graph, asked)
 
 
 async def rankings(resources: Resources, own: Copy, plain: Copy, bm25: BM25, question: str) -> dict[str, list[str]]:

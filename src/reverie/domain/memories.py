@@ -138,14 +138,15 @@ class MemoryOrder:
 class MemoryBatch:
     """Checked drafts with what was made for them beforehand: ids, and vectors where the embedder was in time.
 
-    `said_after` tells, by id, after which memory of its conversation one was said, where its vector knows of that.
+    `said_after` tells, by id, after which memory of its conversation one was said, and which words of that one its
+    vector knows of.
     """
 
     drafts: tuple[MemoryDraft, ...]
     batched: bool
     ids: list[str] = field(default_factory=list)
     vectors: list[list[float] | None] = field(default_factory=list)
-    said_after: dict[str, str] = field(default_factory=dict)
+    said_after: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def check_memory(draft: MemoryDraft, checks: Checks, path: Path = ()) -> MemoryDraft:

@@ -1,6 +1,9 @@
 """How names of topics, entities and the like are compared and shown."""
 
+from collections.abc import Iterator
 from unicodedata import normalize
+
+import regex
 
 
 def display_name(name: str) -> str:
@@ -30,20 +33,25 @@ def normal_form(name: str) -> str:
 
 _LONGEST_NAME = 4
 _WORDS_LOOKED_AT = 2_000
-_AROUND_NAMES = ".,;:!?()[]{}<>\"'`*_\u2018\u2019\u201c\u201d\u2026\u2013\u2014"
+_AROUND = r"(?V1)[\p{P}`--[#@&%/\\\-]]+"
+_BEFORE_NAMES, _AFTER_NAMES = regex.compile(rf"^{_AROUND}"), regex.compile(rf"{_AROUND}$")
+"""Signs that stand around names in a text; C#, R&D and -f keep theirs."""
 
 
-def name_forms(text: str) -> list[str]:
-    """The normal forms of what in a text could be a name: each run of one to four words, without signs at its ends.
+def name_forms(text: str) -> Iterator[str]:
+    """The normal forms of what in a text could be a name, each once: each run of one to four words.
 
-    A run that ends in the English "'s" is there without it too. Of a long text its first 2,000 words.
+    A run is there as it stands, without the signs at its end, without those around it, and without the English "'s" at its end. Of a long text
+    its first 2,000 words.
     """
     words = text.split(None, _WORDS_LOOKED_AT)[:_WORDS_LOOKED_AT]
-    forms: dict[str, None] = {}
+    seen: set[str] = set()
     for start in range(len(words)):
         for end in range(start + 1, min(start + _LONGEST_NAME, len(words)) + 1):
-            form = normal_form(" ".join(words[start:end]).strip(_AROUND_NAMES))
-            for one in (form, form.removesuffix("'s").removesuffix("\u2019s")):
-                if one:
-                    forms[one] = None
-    return list(forms)
+            run = normal_form(" ".join(words[start:end]))
+            ended = _AFTER_NAMES.sub("", run)
+            bare = _BEFORE_NAMES.sub("", ended)
+            for form in (run, ended, bare, bare.removesuffix("'s").removesuffix("\u2019s")):
+                if form and form not in seen:
+                    seen.add(form)
+                    yield form

@@ -27,8 +27,10 @@ RANKING_MOST = 200
 """Hits of one ranking."""
 ARM_DEPTH = 100
 """Candidates of each arm of a search."""
-NAMES_ASKED = 256
-"""Runs of words of a question that are looked up as names."""
+NAMES_ASKED = 512
+"""What of a question is looked up as names: the first runs of words."""
+CONTEXT_MOST = 500
+"""Characters of what was said before a memory that its vector knows of: the last ones."""
 QUERY_MOST = 100_000
 """Characters of a search query."""
 CONTEXT_TOKENS_MOST = 100_000

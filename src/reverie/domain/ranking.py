@@ -5,6 +5,10 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Generic, TypeVar
 
+from reverie.domain.policy import RANKING_MOST
+from reverie.domain.search import Candidates, happened_at
+from reverie.domain.times import Month, Span
+
 T = TypeVar("T")
 K = TypeVar("K", bound=str)
 
@@ -112,6 +116,18 @@ def favour(ranking: Sequence[Ranked[K]], factors: Mapping[K, float]) -> list[Ran
         for ranked in ranking
     ]
     return sorted(favoured, key=_order)
+
+
+def rank(found: Candidates, times: Sequence[Month | Span]) -> list[Ranked[str]]:
+    """One ranking of what both arms found: fused, neighbours lending to each other, and then in favour of what mentions
+    an entity that the question names, and of what is of a time that it names."""
+    factors = {item: NAMED for item in found.naming if item in found.found}
+    if times:
+        for item, thing in found.found.items():
+            moment = happened_at(thing)
+            if moment is not None and any(time.covers(moment) for time in times):
+                factors[item] = factors.get(item, 1.0) * TIMELY
+    return favour(lend(fuse(found.semantic, found.keyword, most=RANKING_MOST), found.places), factors)
 
 
 def _ranks(arm: str, pairs: Sequence[tuple[K, float]]) -> dict[K, tuple[int, float]]:

@@ -93,7 +93,11 @@ def check_search(query: str, wanted: SearchFilter) -> None:
 
 def embedded_text(thing: object, before: str | None) -> str:
     """What a thing's vector is made of: what is searched of it, after what was said before it."""
-    text = searched_text(thing)
+    return after(searched_text(thing), before)
+
+
+def after(text: str, before: str | None) -> str:
+    """A text after what was said before it."""
     return f"{before}\n{text}" if before else text
 
 

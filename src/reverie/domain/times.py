@@ -1,7 +1,8 @@
 """The times that a question names, in English: "last week", "in May", "8 May 2023", "three days ago".
 
-Only what is surely meant as a time counts: "may" and "march" need a word or a number beside them that makes them
-months, and a year a word before it. Of a day, its month counts: people speak of a thing before and after its day.
+Only what is surely meant as a time counts: what may be a name or another word, such as "may", "march" and "june", needs
+a word or a number beside it that makes it a month, and a year a word before it. What is said to be before or after a
+time isn't of it. Of a day, its month counts: people speak of a thing before and after its day.
 """
 
 from calendar import month_abbr, month_name
@@ -14,12 +15,13 @@ import regex
 _MONTHS = {name.lower(): number for names in (month_name, month_abbr) for number, name in enumerate(names) if name}
 _MONTHS["sept"] = 9
 _ANY = "|".join(sorted(_MONTHS, key=len, reverse=True))
-_PLAIN = "|".join(name for name in _MONTHS if len(name) > 4 and name != "march") + "|june|july"  # noqa: PLR2004 - letters
-"""The months whose names mean nothing else."""
+_PLAIN = "january|february|july|september|october|november|december"
+"""The months whose names are nobody's, and mean nothing else."""
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _YEAR = r"(?:19|20)\d\d"
 _MONTH = regex.compile(
-    rf"\b(?:(?:{_DAY}\s+(?:of\s+)?|(?:in|on|of|during|since|by|until|till|before|after|early|late|mid)[\s-]+)(?P<month>{_ANY})"
+    rf"(?<!\b(?:before|after|since|by|until|till|from|to)\s+)\b"
+    rf"(?:(?:{_DAY}\s+(?:of\s+)?|(?:in|on|of|during|early|late|mid)[\s-]+)(?P<month>{_ANY})"
     rf"|(?P<month>{_ANY})(?=\.?\s+{_DAY}\b|\.?,?\s+(?:of\s+)?{_YEAR}\b)"
     rf"|(?P<month>{_PLAIN}))\b(?:\.?(?:\s+{_DAY})?,?\s+(?:of\s+)?(?P<year>{_YEAR})\b)?",
     regex.IGNORECASE,
@@ -27,7 +29,7 @@ _MONTH = regex.compile(
 _ISO = regex.compile(rf"\b(?P<year>{_YEAR})-(?P<month>0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?\b")
 _SEASONS = "spring|summer|autumn|fall|winter"
 _BARE_YEAR = regex.compile(
-    rf"\b(?:in|of|during|since|by|until|till|before|after|from|early|late|mid|{_SEASONS})[\s-]+(?P<year>{_YEAR})\b(?![-/]|[.,]\d)",
+    rf"\b(?:in|of|during|early|late|mid|{_SEASONS})[\s-]+(?P<year>{_YEAR})\b(?![-/]|[.,]\d)",
     regex.IGNORECASE,
 )
 _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}

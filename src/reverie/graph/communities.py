@@ -200,12 +200,10 @@ async def settle_communities(transaction: Transaction, ids: Sequence[str]) -> li
 
 RELATE_TOPICS = """
 UNWIND $rows AS row MATCH (x:Topic&Node {id: row[0]}) WHERE x.tenant = $t
-SET x.counted = row[1]
-WITH x, row
 CALL (x, row) {
-  MATCH (x)-[r:RELATED_TO {relation: $relation}]->(y) WHERE NOT y.id IN [near IN row[2] | near[0]] DELETE r
+  MATCH (x)-[r:RELATED_TO {relation: $relation}]->(y) WHERE NOT y.id IN [near IN row[1] | near[0]] DELETE r
 }
-UNWIND row[2] AS near
+UNWIND row[1] AS near
 MATCH (y:Topic&Node {id: near[0]}) WHERE y.tenant = $t
 MERGE (x)-[r:RELATED_TO {relation: $relation}]->(y)
 ON CREATE SET r.id = near[2], r.tenant = $t, r.weight = near[1]
@@ -214,13 +212,13 @@ ON MATCH SET r.weight = near[1]
 
 
 async def relate_topics(graph: Graph, tenant: str, topics: Sequence[TopicRow], edges: Iterable[Edge]) -> None:
-    """Relates topics that occur together as these edges say, in order, and no others; remembers of how many memories.
+    """Relates topics that occur together as these edges say, in order, and no others.
 
     In several transactions, each of which leaves some topics as they are now.
     """
     near = {one: list(group) for one, group in groupby(edges, key=lambda edge: edge[0])}
     rows = [
-        [topic.id, topic.memories, [[other, weight, new_id()] for _, other, weight in near.get(topic.id, ())]]
+        [topic.id, [[other, weight, new_id()] for _, other, weight in near.get(topic.id, ())]]
         for topic in sorted(topics, key=lambda topic: topic.id)
     ]
     for start in range(0, len(rows), _TOPICS_AT_ONCE):
@@ -234,6 +232,11 @@ CHANGED_LINKS = """
 MATCH (x:Topic) WHERE x.tenant = $t AND x.form >= '' AND x.id >= ''
 WITH COUNT { (x)<-[:HAS_TOPIC]-() } AS now, coalesce(x.counted, 0) AS then
 RETURN [sum(now), sum(abs(now - then))]
+"""
+NOTE_COUNTS = """
+MATCH (x:Topic) WHERE x.tenant = $t AND x.form >= '' AND x.id >= ''
+WITH x, COUNT { (x)<-[:HAS_TOPIC]-() } AS now WHERE coalesce(x.counted, 0) <> now
+CALL (x, now) { SET x.counted = now } IN TRANSACTIONS OF 500 ROWS ON ERROR CONTINUE
 """
 DETECTIONS = "MATCH (d:Detection {tenant: $t}) WHERE d.algorithm >= '' RETURN collect([d.algorithm, d.resolution])"
 TAKE_TURN = """
@@ -259,6 +262,11 @@ async def changed_links(graph: Graph, tenant: str) -> tuple[int, int]:
     """How many links between memories and topics there are, and how many changed since communities were found."""
     links, changed = await graph.read(CHANGED_LINKS, t=tenant)
     return links, changed
+
+
+async def note_counts(graph: Graph, tenant: str) -> None:
+    """Notes on every topic in how many memories it is now, by which it shows how much changed since."""
+    await graph.execute(NOTE_COUNTS, t=tenant)
 
 
 async def take_turn(graph: Graph, tenant: str, now: int, pause: int) -> bool:

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from reverie.domain.policy import CONTEXT_MOST
 from reverie.domain.search import embedded_text
 from reverie.graph.records import any_row, any_value
 from reverie.graph.store import Graph, Raced
 from reverie.graph.words import VECTOR_LABELS
 
-CONTEXT_MOST = 500
-"""Characters of what was said before a memory that its vector knows of: the last ones."""
 _BEFORE = """
 CALL (n) {
   OPTIONAL MATCH (p:Memory) WHERE p.tenant = n.tenant AND p.conversationId = n.conversationId AND p.place < n.place AND p.expiresAt > $now
@@ -40,8 +39,9 @@ RETURN collect([n.id, {_SOURCE}, {any_row("n")}])
 SET_VECTORS = f"""
 UNWIND $rows AS k MATCH (n:Unembedded&Node {{id: k[0]}})
 {_BEFORE}
-WITH n, k, p WHERE {_SOURCE} = k[1]
+SET n.lockedAt = $now
 FOREACH (_ IN CASE WHEN p IS NULL THEN [] ELSE [1] END | SET p.lockedAt = $now)
+WITH n, k, p WHERE {_SOURCE} = k[1]
 SET n.embedding = k[2], n.embedTries = null, n.saidAfter = p.id REMOVE n:Unembedded
 RETURN count(n)
 """
@@ -88,10 +88,10 @@ async def last_said(graph: Graph, tenant: str, conversations: Sequence[str], now
     return {conversation: (memory, words) for conversation, memory, words in rows}
 
 
-async def said_before(graph: Graph, tenant: str, memory_id: str, now: int) -> tuple[str | None, str | None]:
-    """Id and last words of the memory that came before one in its conversation; Nones where there is none."""
+async def said_before(graph: Graph, tenant: str, memory_id: str, now: int) -> tuple[str, str] | None:
+    """Id and last words of the memory that came before one in its conversation; None where there is none."""
     found = await graph.read(SAID_BEFORE, t=tenant, id=memory_id, now=now)
-    return (None, None) if found is None else (found[0], found[1])
+    return None if found is None or found[0] is None else (found[0], found[1])
 
 
 async def count_unembedded(graph: Graph) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from reverie.domain import policy
+from reverie.domain.context import without_context
 from reverie.domain.episodes import (
     ConsolidationStatus,
     Episode,
@@ -145,7 +146,7 @@ def summarised(number: int, summary: str | None) -> dict[str, Any]:
 
 
 def _closed(end: int, given: str | None, number: int, said: Iterable[list[Any]]) -> dict[str, Any]:
-    events = [Said(at, key, EventType(event_type), text) for at, key, event_type, text in said]
+    events = [Said(at, key, EventType(event_type), without_context(text)) for at, key, event_type, text in said]
     closing = close(events, None if given is None else EpisodeOutcome(given))
     return {
         "consolidationStatus": ConsolidationStatus.PENDING.value,
@@ -157,15 +158,15 @@ def _closed(end: int, given: str | None, number: int, said: Iterable[list[Any]])
 
 
 LATEST_OF_THREAD = f"""
-MATCH (e:Episode {{tenant: $t, threadId: $thread}}) WHERE e.summary IS NOT NULL
+MATCH (e:Episode {{tenant: $t, threadId: $thread}}) WHERE e.summary IS NOT NULL AND ($user IS NULL OR e.userId = $user)
 WITH e ORDER BY e.startedAt DESC, e.id DESC LIMIT 1 RETURN {EPISODE.row("e")}
 """
 
 
 @whole
-async def latest_of_thread(graph: Graph, tenant: str, thread: str) -> Episode | None:
-    """A thread's latest episode that has a summary, None where there is none."""
-    row = await graph.read(LATEST_OF_THREAD, t=tenant, thread=thread)
+async def latest_of_thread(graph: Graph, tenant: str, thread: str, user: str | None) -> Episode | None:
+    """A thread's latest episode that has a summary, of this user where one is given; None where there is none."""
+    row = await graph.read(LATEST_OF_THREAD, t=tenant, thread=thread, user=user)
     return None if row is None else EPISODE.value(row)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from reverie.domain import policy
 from reverie.domain.clock import to_ms
+from reverie.domain.context import without_context
 from reverie.domain.conversations import thread_title
 from reverie.domain.episodes import Arrival, ConsolidationStatus, Run, segment
 from reverie.domain.events import EventBatch, EventDraft, EventType, content_text, readable
@@ -203,5 +204,5 @@ async def _lock_threads(
 def _titles(events: Sequence[_New]) -> Iterator[str]:
     """What a thread's user messages would title it, in the order in which they occurred."""
     for event in sorted(events, key=lambda event: event.at):
-        if event.draft.event_type is EventType.USER_MESSAGE and (title := thread_title(event.text)):
+        if event.draft.event_type is EventType.USER_MESSAGE and (title := thread_title(without_context(event.text))):
             yield title

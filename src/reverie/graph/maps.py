@@ -156,7 +156,7 @@ def _arm(start: str, way: str, fan: str) -> str:
     return f"UNWIND {start} CALL ({alias}) {{ {near} }} RETURN near, size(near) = {fan} AS full"
 
 
-# One text for every step.
+# One text for every step. Cut after it is collected: of rows sorted with a LIMIT, Neo4j counts all lists beside each.
 _STEP = (
     f"CALL (front, asked) {{ CALL (front, asked) {{ {' UNION ALL '.join(_arm(*arm) for arm in _ARMS)} }} "
     "RETURN collect(near) AS nears, collect(full) AS fulls } "
@@ -165,7 +165,7 @@ _STEP = (
     "RETURN collect(DISTINCT n.subjectId) AS whose } "
     "CALL (nodes, nears) { "
     "UNWIND nears AS near UNWIND near AS x WITH x, count(*) AS ways WHERE NOT x IN nodes "
-    "WITH x, ways ORDER BY ways DESC, x.id DESC LIMIT $limit + 1 RETURN collect(x) AS found } "
+    "WITH x, ways ORDER BY ways DESC, x.id DESC RETURN collect(x)[..$limit + 1] AS found } "
     "WITH some, nodes, subjects, found, whose, $limit - size(nodes) - size(subjects) AS room, "
     "more OR any(full IN fulls WHERE full) AS more "
     "WITH some, nodes, subjects, whose[..room] AS asked, found, room, more OR size(whose) + size(found) > room AS more "

@@ -11,6 +11,7 @@ from reverie.domain.checks import Path
 from reverie.domain.clock import NEVER_MS, to_ms
 from reverie.domain.ids import new_id
 from reverie.domain.memories import EnrichmentStatus, MemoryBatch, MemoryChange, MemoryDraft, SimilarMemory
+from reverie.domain.policy import CONTEXT_MOST
 from reverie.domain.unset import given
 from reverie.errors import NotFound, Refusal, Refusals
 from reverie.graph.facts import FactRow, write_facts
@@ -30,7 +31,7 @@ class _Rows:
     entities: dict[str, int] = field(default_factory=dict)
     conversations: dict[str, int] = field(default_factory=dict)
     turns: Counter[str] = field(default_factory=Counter)
-    contexts: set[str] = field(default_factory=set)
+    contexts: set[tuple[str, str]] = field(default_factory=set)
     related: list[tuple[str, str, str]] = field(default_factory=list)
     facts: list[FactRow] = field(default_factory=list)
 
@@ -47,12 +48,13 @@ CREATE_MEMORIES = """
 CALL () { UNWIND $topics AS i OPTIONAL MATCH (n:Topic&Node {id: i}) RETURN collect(CASE WHEN n IS NULL THEN [] ELSE [n] END) AS topics }
 CALL () { UNWIND $entities AS i OPTIONAL MATCH (n:Entity&Node {id: i}) RETURN collect(CASE WHEN n IS NULL THEN [] ELSE [n] END) AS entities }
 CALL () { UNWIND $conversations AS i OPTIONAL MATCH (n:Conversation&Node {id: i}) RETURN collect(CASE WHEN n IS NULL THEN [] ELSE [n] END) AS conversations }
-CALL () { UNWIND $contexts AS i OPTIONAL MATCH (n:Memory&Node {id: i}) SET n.lockedAt = $now RETURN collect(CASE WHEN n IS NULL THEN i END) AS gone }
+CALL () { UNWIND $contexts AS k OPTIONAL MATCH (n:Memory&Node {id: k[0]}) SET n.lockedAt = $now
+  RETURN collect(CASE WHEN n IS NULL OR right(n.content, $most) <> k[1] THEN k END) AS gone }
 FOREACH (place IN range(0, size($counts) - 1) | FOREACH (c IN conversations[place] |
   SET c.updatedAt = CASE WHEN c.updatedAt < $now THEN $now ELSE c.updatedAt END, c.places = coalesce(c.places, 0) + $counts[place]))
 FOREACH (row IN $rows |
   CREATE (m:Memory:Node) SET m = row.properties
-  FOREACH (_ IN CASE WHEN m.saidAfter IN gone THEN [1] ELSE [] END | SET m.embedding = null, m.saidAfter = null)
+  FOREACH (_ IN CASE WHEN row.context IN gone THEN [1] ELSE [] END | SET m.embedding = null, m.saidAfter = null)
   FOREACH (_ IN CASE WHEN m.embedding IS NULL THEN [1] ELSE [] END | SET m:Unembedded)
   FOREACH (place IN row.topics | FOREACH (t IN topics[place] | CREATE (m)-[:HAS_TOPIC]->(t)))
   FOREACH (place IN row.entities | FOREACH (e IN entities[place] | CREATE (m)-[:MENTIONS]->(e)))
@@ -63,7 +65,7 @@ RETURN all(found IN topics + entities + conversations WHERE found <> [])
 """Whether all was there to be connected: each topic, entity and conversation is looked up once, and rows name it by its place.
 
 A memory's own `place` is its turn in its conversation, counted from 1 under the conversation's lock. A vector that knows
-of a memory that is gone by now isn't kept.
+of a memory that is gone by now, or says something else, isn't kept.
 """
 CONNECT_CONVERSATIONS = """
 UNWIND $rows AS k MATCH (m:Memory&Node {id: k[0]}) MATCH (c:Conversation&Node {id: k[1]})
@@ -91,16 +93,21 @@ async def create_memories(transaction: Transaction, writes: Sequence[Write]) -> 
     rows = _Rows()
     for place, (write, batch) in enumerate(zip(writes, batches, strict=True)):
         if not refused[place]:
+            own = set(batch.ids)
             for draft, memory_id, vector in zip(batch.drafts, batch.ids, batch.vectors, strict=True):
-                _gather(rows, write, draft, memory_id, vector, resolved, batch.said_after.get(memory_id))
-            rows.contexts.update(set(batch.said_after.values()).difference(batch.ids))
+                said_after = batch.said_after.get(memory_id)
+                _gather(rows, write, draft, memory_id, vector, resolved, said_after)
+                if said_after is not None and said_after[0] not in own:
+                    rows.memories[-1]["context"] = list(said_after)
+                    rows.contexts.add(said_after)
     complete = await transaction.run(
         CREATE_MEMORIES,
         rows=rows.memories,
         topics=list(rows.topics),
         entities=list(rows.entities),
         conversations=list(rows.conversations),
-        contexts=sorted(rows.contexts),
+        contexts=[list(context) for context in sorted(rows.contexts)],
+        most=CONTEXT_MOST,
         counts=[rows.turns[conversation] for conversation in rows.conversations],
         now=now,
     )
@@ -153,13 +160,14 @@ def _gather(
     memory_id: str,
     vector: list[float] | None,
     resolved: Resolved,
-    said_after: str | None,
+    said_after: tuple[str, str] | None,
 ) -> None:
     if draft.conversation_id is not None:
         rows.turns[draft.conversation_id] += 1
     rows.memories.append(
         {
-            "properties": memory_properties(write, draft, memory_id, vector) | {"saidAfter": said_after},
+            "properties": memory_properties(write, draft, memory_id, vector)
+            | {"saidAfter": None if said_after is None else said_after[0]},
             "topics": _places(rows.topics, [resolved.topic(write.tenant, ref) for ref in draft.topics]),
             "entities": _places(rows.entities, [resolved.entity(write.tenant, ref) for ref in draft.entities]),
             "conversations": _places(rows.conversations, filter(None, [draft.conversation_id])),
@@ -210,12 +218,12 @@ async def _connect(transaction: Transaction, statement: str, rows: Iterable[Any]
 
 @dataclass(frozen=True, slots=True)
 class MemoryUpdate:
-    """A checked change, with the new content's vector where the embedder was in time, and the memory whose words the
-    vector knows of."""
+    """A checked change, with the new content's vector where the embedder was in time, and the memory that the vector
+    knows of, with its words."""
 
     change: MemoryChange
     vector: list[float] | None = None
-    said_after: str | None = None
+    said_after: tuple[str, str] | None = None
 
 
 LOCK_MEMORY = """
@@ -230,6 +238,7 @@ FOREACH (_ IN CASE WHEN $reworded AND m.unread IS NULL THEN [1] ELSE [] END |
   SET m.enrichment = 'PENDING', m.enrichFailures = null, m.notBefore = null, m.owner = null, m.leaseUntil = null)
 """
 """A new content is read anew, by whoever takes it next, unless the memory is one that nobody was to read."""
+LAST_WORDS = "MATCH (m:Memory&Node {id: $id}) RETURN right(m.content, $most)"
 LEAVE_CONVERSATION = "MATCH (m:Memory&Node {id: $id})-[r:BELONGS_TO]->(:Conversation) SET m.place = null DELETE r"
 FORGET_CONTEXT = """
 MATCH (s:Memory) WHERE s.tenant = $t AND s.saidAfter = $id SET s:Unembedded, s.embedding = null, s.saidAfter = null
@@ -276,9 +285,7 @@ async def _update_memory(transaction: Transaction, write: Write) -> Outcome:
     resolved = await resolve(transaction, refs, refused, [write])
     if refused[0]:
         return Refusals(refused[0])
-    if update.said_after is not None and not await transaction.run(
-        LOCK_MEMORY, id=update.said_after, t=write.tenant, now=write.now
-    ):
+    if update.said_after is not None and not await _still_says(transaction, write, *update.said_after):
         update = replace(update, vector=None, said_after=None)
     properties = _changed(write, update, created)
     await transaction.run(
@@ -307,6 +314,12 @@ async def _update_memory(transaction: Transaction, write: Write) -> Outcome:
     return {"memory": change.id}
 
 
+async def _still_says(transaction: Transaction, write: Write, memory_id: str, words: str) -> bool:
+    """Locks a memory; whether it is there, and still ends in these words."""
+    locked = await transaction.run(LOCK_MEMORY, id=memory_id, t=write.tenant, now=write.now)
+    return locked is not None and await transaction.run(LAST_WORDS, id=memory_id, most=CONTEXT_MOST) == words
+
+
 def _changed(write: Write, update: MemoryUpdate, created: int) -> dict[str, Any]:
     change = update.change
     properties: dict[str, Any] = {"updatedAt": write.now}
@@ -315,7 +328,7 @@ def _changed(write: Write, update: MemoryUpdate, created: int) -> dict[str, Any]
         properties["embedTries"] = None
         properties["words"] = words_of(write.number, "Memory", change.content)
         properties["embedding"] = update.vector
-        properties["saidAfter"] = update.said_after
+        properties["saidAfter"] = None if update.said_after is None else update.said_after[0]
     if given(change.memory_type):
         properties["memoryType"] = change.memory_type.value
     if given(change.importance):
@@ -344,7 +357,7 @@ CALL (gone) {
 CALL (gone) {
   UNWIND gone AS m MATCH (f:Fact)-[:EXTRACTED_FROM]->(m)
   SET f.lockedAt = $now
-  WITH DISTINCT f, gone
+  WITH DISTINCT f
   WHERE NOT EXISTS { (f)-[:EXTRACTED_FROM]->(other:Memory) WHERE NOT other IN gone }
   RETURN collect(f) AS facts
 }

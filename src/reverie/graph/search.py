@@ -6,10 +6,11 @@ from functools import lru_cache
 from typing import Any
 
 from reverie.domain import policy
+from reverie.domain.beliefs import HalfLives
 from reverie.domain.memories import MemoryFilter
 from reverie.domain.search import VECTOR_KINDS, Candidates, SearchKind
 from reverie.domain.text import keyword_query
-from reverie.graph.filters import index_can_decide, memory_where, visible, visible_any
+from reverie.graph.filters import confidence, index_can_decide, memory_where, visible, visible_any
 from reverie.graph.records import any_row, any_value
 from reverie.graph.store import Graph, Raced
 from reverie.graph.words import LABELS, LETTERS
@@ -18,6 +19,8 @@ VECTOR_DEPTH = 200
 """Neighbours asked of the vector index: asked for no more than are used, a large index loses true ones."""
 KEYWORD_DEPTH = 400
 """Hits asked of the full-text index before what is expired or filtered is taken out."""
+SURE_DEPTH = 1_000
+"""Neighbours asked for where beliefs that are too unsure took the places of others: no index knows how sure they are."""
 EVERYTHING = 2_147_483_647
 
 
@@ -32,13 +35,17 @@ CALL () {
 
 @dataclass(frozen=True, slots=True)
 class Arms:
-    """The shape of a search: which kinds the vector arm looks at, whether there is a keyword arm, how both filter."""
+    """The shape of a search: which kinds the vector arm looks at, whether there is a keyword arm, how both filter.
+
+    `sure` leaves out beliefs that are less sure than `$least` at `$now`.
+    """
 
     semantic: tuple[SearchKind, ...]
     keyword: bool
     predicates: tuple[str, ...] = ()
     exact_start: str | None = None
     filter_in_index: bool = False
+    sure: bool = False
 
 
 def _semantic(kind: SearchKind, arms: Arms) -> str:
@@ -61,9 +68,12 @@ def _semantic(kind: SearchKind, arms: Arms) -> str:
     )
 
 
-def _kept(predicates: Sequence[str]) -> str:
+_SURE = f"(NOT x:Belief OR {confidence('x.base', 'x.reinforcedAt', '$now')} >= $least)"
+
+
+def _kept(arms: Arms, predicates: Sequence[str]) -> str:
     """From rows of `x` and `score`: how many there are, and the best of what is visible and passes, as rows."""
-    passing = " AND ".join((visible_any("x"), *predicates))
+    passing = " AND ".join((visible_any("x"), *predicates, *([_SURE] if arms.sure else ())))
     # no row may have all others beside it: Neo4j counts the memory of each of them
     return (
         "WITH x, score ORDER BY score DESC, x.id "
@@ -80,53 +90,62 @@ def search_statement(arms: Arms) -> str:
     text = f"CYPHER 25 {NAMED} "
     if arms.semantic:
         union = " UNION ALL ".join(_semantic(kind, arms) for kind in arms.semantic)
-        text += f"CALL (named) {{ CALL () {{ {union} }} {_kept(())}RETURN given AS vectors, kept AS near }} "
+        text += f"CALL (named) {{ CALL () {{ {union} }} {_kept(arms, ())}RETURN given AS vectors, kept AS near }} "
     else:
         text += "WITH named, 0 AS vectors, [] AS near "
     if arms.keyword:
         text += (
             "CALL (named) { CALL db.index.fulltext.queryNodes('words', $words, {limit: $deep}) YIELD node AS x, score "
-            f"{_kept(arms.predicates)}RETURN given AS words, kept AS matching }} "
+            f"{_kept(arms, arms.predicates)}RETURN given AS words, kept AS matching }} "
         )
     else:
         text += "WITH *, 0 AS words, [] AS matching "
     return f"{text}RETURN [near, vectors, matching, words]"
 
 
-async def candidates(
-    graph: Graph,
-    tenant: str,
-    number: int,
-    kinds: Sequence[SearchKind],
-    wanted: MemoryFilter,
-    vector: Sequence[float] | None,
-    words: Sequence[str],
-    *,
-    forms: Sequence[str] = (),
-    now: int,
-) -> Candidates:
-    """The best of both arms, at most ARM_DEPTH each. One statement; another where expiry or a filter left too few.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is looked for at an instant, among which kinds of a tenant's things, by which vector and which words.
 
-    `forms` are the normal forms of what in the question may name an entity.
+    `forms` are the normal forms of what in the question may name an entity, `sure` how sure beliefs must be, and how
+    they fade.
     """
-    where = memory_where(wanted)
-    semantic = tuple(kind for kind in kinds if kind in VECTOR_KINDS) if vector is not None else ()
-    keyword = bool(words) and bool(kinds)
+
+    tenant: str
+    number: int
+    kinds: Sequence[SearchKind]
+    wanted: MemoryFilter
+    vector: Sequence[float] | None
+    words: Sequence[str]
+    forms: Sequence[str]
+    sure: tuple[float, HalfLives] | None
+    now: int
+
+
+async def candidates(graph: Graph, asked: Asked) -> Candidates:
+    """The best of both arms, at most ARM_DEPTH each. One statement; another where expiry or a filter left too few."""
+    where = memory_where(asked.wanted)
+    vector, sure = asked.vector, asked.sure
+    semantic = tuple(kind for kind in asked.kinds if kind in VECTOR_KINDS) if vector is not None else ()
+    keyword = bool(asked.words) and bool(asked.kinds)
     if not semantic and not keyword:
         return Candidates([], [], {}, {}, frozenset())
     arms = Arms(
         semantic,
         keyword,
         where.predicates,
-        None if index_can_decide(wanted) else where.start,
+        None if index_can_decide(asked.wanted) else where.start,
         filter_in_index=bool(where.predicates),
+        sure=sure is not None,
     )
     parameters: dict[str, Any] = {
-        "t": tenant,
-        "now": now,
+        "t": asked.tenant,
+        "now": asked.now,
         "vector": None if vector is None else list(vector),
-        "forms": list(forms),
-        "words": keyword_query(words, [f"{number}{LETTERS[LABELS[kind]]}" for kind in kinds]),
+        "forms": list(asked.forms),
+        "least": None if sure is None else sure[0],
+        "half_lives": None if sure is None else dict(sure[1]),
+        "words": keyword_query(asked.words, [f"{asked.number}{LETTERS[LABELS[kind]]}" for kind in asked.kinds]),
         "most": policy.ARM_DEPTH,
         "depth": VECTOR_DEPTH,
         "deep": KEYWORD_DEPTH,
@@ -137,7 +156,8 @@ async def candidates(
     short_of_words = len(matching) < policy.ARM_DEPTH and hits >= KEYWORD_DEPTH
     if short_of_near or short_of_words:
         thorough = replace(arms, filter_in_index=True)
-        near, _, matching, _ = await graph.read(search_statement(thorough), **parameters | {"deep": EVERYTHING})
+        deeper = {"deep": EVERYTHING, "depth": VECTOR_DEPTH if sure is None else SURE_DEPTH}
+        near, _, matching, _ = await graph.read(search_statement(thorough), **parameters | deeper)
     found = _whole([*near, *matching])
     return Candidates(
         [(row[0], row[1]) for row in near if row[0] in found],

@@ -22,7 +22,8 @@ LETTERS: dict[str, str] = {
 """What follows the tenant's number in the prefix of a label's words."""
 VECTOR_LABELS = tuple(LABELS[kind] for kind in VECTOR_KINDS)
 """Labels whose nodes have a vector."""
-_AT_ONCE = 2_000
+_AT_ONCE = 500
+"""Nodes of one step: each may have a hundred thousand characters."""
 
 COUNT_WORDED = f"MATCH (n:{'|'.join(LETTERS)}) RETURN count(n)"
 READ_WORDED = f"""

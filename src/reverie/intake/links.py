@@ -5,8 +5,10 @@ import hashlib
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, cast
@@ -28,6 +30,8 @@ _IN_MEMORY = 1_000_000
 """Bytes of a body that are kept in memory before it goes on in a file."""
 _CONNECTING = 5.0
 """Seconds for one of a host's addresses to take a connection, before the next one is tried."""
+_RESOLVERS = ThreadPoolExecutor(8, thread_name_prefix="resolver")
+"""Threads of their own: a name whose server never answers must hold up nothing but other names."""
 _REDIRECTS = {301, 302, 303, 307, 308}
 _HEADERS = [
     (b"user-agent", b"reverie"),
@@ -89,7 +93,8 @@ class Fetched:
 
 async def system_addresses(host: str, port: int) -> Sequence[str]:
     """All addresses that this machine finds for a host."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    find = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+    found = await asyncio.get_running_loop().run_in_executor(_RESOLVERS, find)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 

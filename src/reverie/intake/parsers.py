@@ -175,7 +175,7 @@ def _decoded(data: bytes, charset: str | None) -> str | None:
         if encoding is not None:
             try:
                 return data.decode(encoding)
-            except (UnicodeDecodeError, LookupError):
+            except (UnicodeError, LookupError):
                 continue
     return None
 

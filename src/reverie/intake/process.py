@@ -8,6 +8,7 @@ import resource
 import signal
 import sys
 from contextlib import suppress
+from typing import BinaryIO
 
 import orjson
 
@@ -29,17 +30,21 @@ def main() -> None:
     out = sys.stdout.buffer
     try:
         parsed = parse(sys.stdin.buffer.read(), asked["media_type"], asked["charset"])
-        texts = chunks(parsed.text, asked["size"], asked["overlap"])
+        out.write(orjson.dumps({"failure": None, "title": parsed.title}, option=orjson.OPT_APPEND_NEWLINE))
+        for text in chunks(parsed.text, asked["size"], asked["overlap"]):
+            passage = [text, index_text(text, asked["prefix"]), list(name_forms(text))]
+            out.write(orjson.dumps(passage, option=orjson.OPT_APPEND_NEWLINE))
     except Unreadable as error:
-        out.write(orjson.dumps({"failure": str(error), "title": None}))
-        return
+        _fail(out, str(error))
     except MemoryError:
-        out.write(orjson.dumps({"failure": f"takes more than {asked['memory']} MB of memory to read", "title": None}))
-        return
-    out.write(orjson.dumps({"failure": None, "title": parsed.title}, option=orjson.OPT_APPEND_NEWLINE))
-    for text in texts:
-        passage = [text, index_text(text, asked["prefix"]), name_forms(text)]
-        out.write(orjson.dumps(passage, option=orjson.OPT_APPEND_NEWLINE))
+        _fail(out, f"takes more than {asked['memory']} MB of memory to read")
+
+
+def _fail(out: BinaryIO, reason: str) -> None:
+    """Takes back what was written, and says why instead."""
+    out.seek(0)
+    out.truncate()
+    out.write(orjson.dumps({"failure": reason, "title": None}))
 
 
 def _limit(memory: int, seconds: float) -> None:

@@ -47,6 +47,7 @@ async def detect_communities(resources: Resources, tenant: str, wanted: Detectio
         resources, tenant, "detectCommunities", communities.replace_communities, found, None, weight=JOINED_MOST
     )
     await communities.relate_topics(graph, tenant, topics, strongest(edges, RELATED_TOPICS_MOST))
+    await communities.note_counts(graph, tenant)
     # one that another detection has replaced meanwhile is left out
     read = await nodes_by_id(graph, tenant, done["communities"], now=now)
     return sorted(
@@ -73,13 +74,25 @@ async def look_through(resources: Resources) -> None:
     graph = resources.graph
     pause = round(resources.communities_interval * 1000)
     async for tenant in communities.tenants(graph):
-        if not await communities.take_turn(graph, tenant, now_ms(), pause // 2):
-            continue
-        await communities.weigh(graph, tenant)
-        if not changed_enough(*await communities.changed_links(graph, tenant)):
-            continue
-        for wanted in await communities.detections(graph, tenant):
-            try:
-                await detect_communities(resources, tenant, wanted)
-            except ReverieError as error:
-                log.warning("communities could not be found by %s: %s", wanted.algorithm, error)
+        # whatever goes wrong for one tenant, the next one has its turn
+        try:
+            if await communities.take_turn(graph, tenant, now_ms(), pause // 2):
+                await _look_at(resources, tenant)
+        except ReverieError as error:
+            log.warning("communities of a tenant could not be looked at: %s", error)
+        except Exception:
+            log.exception("communities of a tenant could not be looked at")
+
+
+async def _look_at(resources: Resources, tenant: str) -> None:
+    graph = resources.graph
+    await communities.weigh(graph, tenant)
+    if not changed_enough(*await communities.changed_links(graph, tenant)):
+        return
+    for wanted in await communities.detections(graph, tenant):
+        try:
+            await detect_communities(resources, tenant, wanted)
+        except Refusals as error:
+            log.warning("communities could not be found by %s: %s", wanted.algorithm, error)
+            # it would be no quicker the next time
+            await communities.note_counts(graph, tenant)

@@ -24,14 +24,23 @@ async def context(resources: Resources, tenant: str, request: ContextRequest) ->
     mode = SearchMode.KEYWORD if vector is None else SearchMode.HYBRID
     rankings = await asyncio.gather(
         *(
-            search(resources, tenant, request.query, mode=mode, wanted=looked, first=policy.PAGE_MOST, vector=vector)
+            search(
+                resources,
+                tenant,
+                request.query,
+                mode=mode,
+                wanted=looked,
+                first=policy.PAGE_MOST,
+                vector=vector,
+                least_sure=request.min_confidence,
+            )
             for looked in _searches(request, wanted)
         )
     )
     hits = [hit for hits in rankings for hit in hits.edges]
     items = _believed(resources, hits, request.min_confidence)
     if request.thread_id is not None and SearchKind.EPISODE in wanted:
-        latest = await latest_of_thread(resources.graph, tenant, request.thread_id)
+        latest = await latest_of_thread(resources.graph, tenant, request.thread_id, request.subject_id)
         if latest is not None:
             best = max((item.score for item in items), default=1.0)
             items = [ContextItem(latest, best), *(item for item in items if item.thing.id != latest.id)]

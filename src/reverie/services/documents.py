@@ -146,19 +146,27 @@ async def read_some(resources: Resources) -> int:
 
 async def _read(resources: Resources, work: DocumentWork) -> None:
     renewing = asyncio.create_task(_renew(resources, work))
-    begun, ended = True, False
+    # an outage is no fault of the document's, unless writing what was found of it is too much for Neo4j
+    counts, pause, ended = False, PAUSE, False
     try:
         if work.attempts > ATTEMPTS:
             raise Unreadable(f"can't be read: that was begun {ATTEMPTS} times, and never ended")
-        await _read_through(resources, work)
+        reading, mentioned = await _read_through(resources, work)
+        counts = True
+        await _finish(resources, work, reading, mentioned)
         ended = True
     except Unreadable as error:
         await documents.fail_document(resources.graph, work, str(error), now_ms())
         ended = True
-    except (asyncio.CancelledError, Unavailable):
-        begun = False
+    except _Gone:
+        ended = True
+    except asyncio.CancelledError:
+        counts, pause = False, 0
+        raise
+    except Unavailable:
         raise
     except Exception:
+        counts = True
         log.exception("document %s could not be read", work.id)
     finally:
         renewing.cancel()
@@ -167,8 +175,7 @@ async def _read(resources: Resources, work: DocumentWork) -> None:
             # what can't be given back is left to its lease
             with suppress(Unavailable, TimeoutError):
                 async with asyncio.timeout(_LAST_WORD):
-                    pause = PAUSE if begun else 0
-                    await documents.give_back_document(resources.graph, work, now_ms(), begun=begun, pause=pause)
+                    await documents.give_back_document(resources.graph, work, now_ms(), begun=counts, pause=pause)
 
 
 async def _renew(resources: Resources, work: DocumentWork) -> None:
@@ -179,18 +186,25 @@ async def _renew(resources: Resources, work: DocumentWork) -> None:
             await documents.renew_document(resources.graph, work, now_ms(), lease)
 
 
-async def _read_through(resources: Resources, work: DocumentWork) -> None:
+class _Gone(Exception):
+    """The document was deleted, or taken by another."""
+
+
+async def _read_through(resources: Resources, work: DocumentWork) -> tuple[Reading, list[list[str]]]:
+    """What a document holds, and for each passage the entities that it mentions."""
     with TemporaryFile() as file:
         for place in range(work.parts):
             part = await documents.original_part(resources.graph, work, place)
             if part is None:
-                # deleted, or taken by another
-                return
+                raise _Gone
             file.write(part)
         file.flush()
         prefix = f"{work.number}{LETTERS['Chunk']}"
         reading = await read_document(file, work.media_type, resources.documents, prefix)
-    mentioned = await _mentioned(resources, work, reading)
+    return reading, await _mentioned(resources, work, reading)
+
+
+async def _finish(resources: Resources, work: DocumentWork, reading: Reading, mentioned: list[list[str]]) -> None:
     if await documents.finish_document(resources.graph, work, reading, mentioned, now_ms()):
         resources.unembedded.set()
         await await_words(resources.graph)
@@ -198,8 +212,15 @@ async def _read_through(resources: Resources, work: DocumentWork) -> None:
 
 async def _mentioned(resources: Resources, work: DocumentWork, reading: Reading) -> list[list[str]]:
     """For each passage, the entities that are known by a name in it."""
-    forms = sorted({form for passage in reading.passages for form in passage.forms})
-    found = await documents.entities_by_form(resources.graph, work.tenant, forms)
-    return [
-        sorted({entity for form in passage.forms for entity in found.get(form, ())}) for passage in reading.passages
-    ]
+
+    def all_forms() -> list[str]:
+        return sorted({form for passage in reading.passages for form in passage.forms})
+
+    def owners() -> list[list[str]]:
+        return [
+            sorted({entity for form in passage.forms for entity in found.get(form, ())}) for passage in reading.passages
+        ]
+
+    # a long document has some hundred thousand, which others' requests needn't wait for
+    found = await documents.entities_by_form(resources.graph, work.tenant, await asyncio.to_thread(all_forms))
+    return await asyncio.to_thread(owners)

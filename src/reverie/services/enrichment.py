@@ -72,7 +72,7 @@ async def _renew(resources: Resources, waiting: Sequence[MemoryWork]) -> None:
 
 async def _enrich(resources: Resources, work: MemoryWork) -> None:
     try:
-        forms = name_forms(work.content)
+        forms = list(name_forms(work.content))
         known = await enrichment.entities_named(resources.graph, work.tenant, forms)
         reading = await resources.extractor.read_memory(work.content, known)
         await _apply(resources, work, reading)

@@ -14,7 +14,9 @@ from reverie.domain.memories import (
     check_memory,
     check_memory_change,
 )
+from reverie.domain.policy import CONTEXT_MOST
 from reverie.domain.relating import RelationDraft, check_relation
+from reverie.domain.search import after
 from reverie.domain.unset import given
 from reverie.graph import embeddings, memories, relating
 from reverie.resources import Resources
@@ -55,8 +57,8 @@ async def _create(
 
 async def _in_context(
     resources: Resources, tenant: str, drafts: Sequence[MemoryDraft], ids: Sequence[str]
-) -> tuple[list[str], dict[str, str]]:
-    """What the drafts' vectors are made of, each after what was said before it, and after which memory that is.
+) -> tuple[list[str], dict[str, tuple[str, str]]]:
+    """What the drafts' vectors are made of, each after what was said before it, and which memory said what of that.
 
     Another that is written to the conversation at the same time may come between.
     """
@@ -66,14 +68,14 @@ async def _in_context(
     known = [conversation for conversation in conversations if well_formed(conversation)]
     last = await embeddings.last_said(resources.graph, tenant, known, now_ms()) if known else {}
     texts: list[str] = []
-    said_after: dict[str, str] = {}
+    said_after: dict[str, tuple[str, str]] = {}
     for draft, memory_id in zip(drafts, ids, strict=True):
         before = None if draft.conversation_id is None else last.get(draft.conversation_id)
-        texts.append(draft.content if before is None else f"{before[1]}\n{draft.content}")
+        texts.append(after(draft.content, None if before is None else before[1]))
         if before is not None:
-            said_after[memory_id] = before[0]
+            said_after[memory_id] = before
         if draft.conversation_id is not None:
-            last[draft.conversation_id] = (memory_id, draft.content[-embeddings.CONTEXT_MOST :])
+            last[draft.conversation_id] = (memory_id, draft.content[-CONTEXT_MOST:])
     return texts, said_after
 
 
@@ -81,11 +83,11 @@ async def update_memory(resources: Resources, tenant: str, change: MemoryChange,
     """Changes what was given of a memory; a new content gets a new vector."""
     check_id(change.id, "memory")
     change = check_memory_change(change)
-    vector, after = None, None
+    vector, before = None, None
     if given(change.content):
-        after, words = await embeddings.said_before(resources.graph, tenant, change.id, now_ms())
-        (vector,) = await embed(resources, [f"{words}\n{change.content}" if words else change.content])
-    update = memories.MemoryUpdate(change, vector, after)
+        before = await embeddings.said_before(resources.graph, tenant, change.id, now_ms())
+        (vector,) = await embed(resources, [after(change.content, None if before is None else before[1])])
+    update = memories.MemoryUpdate(change, vector, before)
     writer = memories.update_memories
     memory = await write_one(resources, tenant, "updateMemory", writer, update, key, Memory, asked=change)
     if given(change.content):

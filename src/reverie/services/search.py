@@ -4,7 +4,8 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -12,12 +13,12 @@ from reverie.domain import policy
 from reverie.domain.clock import from_ms, now_ms
 from reverie.domain.names import name_forms
 from reverie.domain.pages import Edge, PageInfo, decode_cursor, encode_cursor
-from reverie.domain.ranking import NAMED, TIMELY, Ranked, favour, fuse, lend
-from reverie.domain.search import Candidates, SearchFilter, SearchMode, check_search, happened_at, searched_text
+from reverie.domain.ranking import Ranked, rank
+from reverie.domain.search import SearchFilter, SearchMode, check_search, searched_text
 from reverie.domain.text import highlights, query_words
-from reverie.domain.times import Month, Span, named_times
+from reverie.domain.times import named_times
 from reverie.errors import BadInput, Unavailable, Unsupported
-from reverie.graph.search import candidates
+from reverie.graph.search import Asked, candidates
 from reverie.resources import Resources
 from reverie.services.embedding import embed_query
 
@@ -63,11 +64,14 @@ async def search(
     first: int = 10,
     after: str | None = None,
     vector: Sequence[float] | None = None,
+    least_sure: float | None = None,
 ) -> Hits:
     """What serves the query best, of at most RANKING_MOST hits; `vector` is the query's, where it is known already.
 
+    Beliefs that are less sure than `least_sure` are left out.
+
     Raises Refusals or BadInput for arguments that can't be, Unsupported for SEMANTIC without an embedder, Unavailable
-    for SEMANTIC while the embedder fails.
+    for SEMANTIC, and for a further page of what was found by meaning, while the embedder fails.
     """
     wanted = wanted or SearchFilter()
     check_search(query, wanted)
@@ -76,42 +80,48 @@ async def search(
     if mode is SearchMode.SEMANTIC and resources.embedder is None and vector is None:
         raise Unsupported("mode: SEMANTIC needs an embedder, and this server has none", ("mode",))
     scope = _scope(query, mode, wanted)
-    start = 0 if after is None else _rank(tenant, scope, after)
-    if vector is None and mode is not SearchMode.KEYWORD:
+    begun = _Begun(0, now_ms(), mode is not SearchMode.KEYWORD) if after is None else _begun(tenant, scope, after)
+    if not begun.by_meaning:
+        vector = None
+    elif vector is None:
         vector = await embed_query(resources, query)
-        if vector is None and mode is SearchMode.SEMANTIC and query.strip():
-            # no hits at all would read as if there were nothing to find
-            raise Unavailable("the question could not be embedded, and mode is SEMANTIC: ask again, or by word")
-    words, now = query_words(query), now_ms()
-    found = await candidates(
-        resources.graph,
-        tenant,
-        await resources.tenant_number(tenant),
-        wanted.searched(),
-        wanted.memory,
-        vector if mode is not SearchMode.KEYWORD else None,
-        words if mode is not SearchMode.SEMANTIC else (),
-        forms=name_forms(query)[: policy.NAMES_ASKED],
-        now=now,
+        if vector is None and query.strip() and (mode is SearchMode.SEMANTIC or after is not None):
+            # no hits at all would read as if there were nothing to find, and other hits as if they were the next
+            asked = "mode is SEMANTIC" if mode is SearchMode.SEMANTIC else "the pages before were found by meaning too"
+            raise Unavailable(f"the question could not be embedded, and {asked}: ask again, or by word")
+    by_meaning, words = vector is not None, query_words(query)
+    looked_for = Asked(
+        tenant=tenant,
+        number=await resources.tenant_number(tenant),
+        kinds=wanted.searched(),
+        wanted=wanted.memory,
+        vector=vector,
+        words=words if mode is not SearchMode.SEMANTIC else (),
+        forms=list(islice(name_forms(query), policy.NAMES_ASKED)),
+        sure=None if least_sure is None else (least_sure, resources.dreaming.half_lives),
+        now=now_ms(),
     )
-    ranking = rank(found, named_times(query, from_ms(now)))
+    found = await candidates(resources.graph, looked_for)
+    ranking = rank(found, named_times(query, from_ms(begun.at)))
+    start = begun.rank
     hits = [
-        Hit(encode_cursor(tenant, scope, (start + place + 1,)), found.found[ranked.item], ranked, words)
-        for place, ranked in enumerate(ranking[start : start + first])
+        Hit(
+            encode_cursor(tenant, scope, (start + place, begun.at, int(by_meaning))),
+            found.found[ranked.item],
+            ranked,
+            words,
+        )
+        for place, ranked in enumerate(ranking[start : start + first], start=1)
     ]
     return Hits(hits, len(ranking) > start + first, start > 0)
 
 
-def rank(found: Candidates, times: Sequence[Month | Span]) -> list[Ranked[str]]:
-    """One ranking of what both arms found: fused, neighbours lending to each other, and then in favour of what mentions
-    an entity that the question names, and of what is of a time that it names."""
-    factors = {item: NAMED for item in found.naming if item in found.found}
-    if times:
-        for item, thing in found.found.items():
-            moment = happened_at(thing)
-            if moment is not None and any(time.covers(moment) for time in times):
-                factors[item] = factors.get(item, 1.0) * TIMELY
-    return favour(lend(fuse(found.semantic, found.keyword, most=policy.RANKING_MOST), found.places), factors)
+class _Begun(NamedTuple):
+    """How far a search was read, when its first page was, and whether it goes by meaning: what all its pages share."""
+
+    rank: int
+    at: int
+    by_meaning: bool
 
 
 def _scope(query: str, mode: SearchMode, wanted: SearchFilter) -> str:
@@ -119,8 +129,8 @@ def _scope(query: str, mode: SearchMode, wanted: SearchFilter) -> str:
     return f"search.{hashlib.blake2s(asked, digest_size=8).hexdigest()}"
 
 
-def _rank(tenant: str, scope: str, after: str) -> int:
-    key = decode_cursor(tenant, scope, after, "after")
-    if len(key) != 1 or not isinstance(key[0], int):
-        raise BadInput("after: not a cursor of this search", ("after",))
-    return key[0]
+def _begun(tenant: str, scope: str, after: str) -> _Begun:
+    match decode_cursor(tenant, scope, after, "after"):
+        case (int(rank), int(at), 0 | 1 as by_meaning):
+            return _Begun(rank, at, bool(by_meaning))
+    raise BadInput("after: not a cursor of this search", ("after",))
