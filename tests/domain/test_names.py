@@ -100,28 +100,13 @@ def test_a_name_begins_with_itself(name: str) -> None:
     ("text", "forms"),
     [
         ("Ann's gate", ["ann's", "ann", "ann's gate", "gate"]),
+        ("(Ann\u2019s!)", ["(ann\u2019s!)", "(ann\u2019s", "ann\u2019s", "ann"]),
         (
-            "(Ann Miller’s!)",
-            ["(ann", "ann", "(ann miller’s!)", "ann miller’s", "ann miller", "miller’s!)", "miller’s", "miller"],
+            "\u00abAnn Lee\u00bb",
+            ["\u00abann", "ann", "\u00abann lee\u00bb", "\u00abann lee", "ann lee", "lee\u00bb", "lee"],
         ),
         ("'s", ["'s", "s"]),
-        (
-            "use .NET, C#!",
-            [
-                "use",
-                "use .net,",
-                "use .net",
-                "use .net, c#!",
-                "use .net, c#",
-                ".net,",
-                ".net",
-                "net",
-                ".net, c#!",
-                "net, c#",
-                "c#!",
-                "c#",
-            ],
-        ),
+        (".NET, C#!", [".net,", ".net", "net", ".net, c#!", ".net, c#", "net, c#", "c#!", "c#"]),
         (" ", []),
     ],
 )
