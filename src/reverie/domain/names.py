@@ -41,8 +41,8 @@ _BEFORE_NAMES, _AFTER_NAMES = regex.compile(rf"^{_AROUND}"), regex.compile(rf"{_
 def name_forms(text: str) -> Iterator[str]:
     """The normal forms of what in a text could be a name, each once: each run of one to four words.
 
-    A run is there as it stands, without the signs at its end, without those around it, and without the English "'s" at its end. Of a long text
-    its first 2,000 words.
+    A run is there as it stands, without the signs at its end, without those around it, and without the English "'s" at
+    its end. Of a long text its first 2,000 words.
     """
     words = text.split(None, _WORDS_LOOKED_AT)[:_WORDS_LOOKED_AT]
     seen: set[str] = set()
