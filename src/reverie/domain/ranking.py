@@ -111,6 +111,8 @@ def favour(ranking: Sequence[Ranked[K]], factors: Mapping[K, float]) -> list[Ran
     for item, factor in factors.items():
         if not isfinite(factor) or factor < 1:
             raise ValueError(f"the factor of {item} must be a finite number of at least 1, got {factor}")
+    if not factors:
+        return list(ranking)
     favoured = [
         replace(ranked, score=ranked.score * factors[ranked.item]) if ranked.item in factors else ranked
         for ranked in ranking
@@ -141,5 +143,7 @@ def _ranks(arm: str, pairs: Sequence[tuple[K, float]]) -> dict[K, tuple[int, flo
 
 
 def _order(ranked: Ranked[K]) -> tuple[float, int, K]:
-    best_rank = min(rank for rank in (ranked.semantic_rank, ranked.keyword_rank) if rank is not None)
-    return -ranked.score, best_rank, ranked.item
+    near, matching = ranked.semantic_rank, ranked.keyword_rank
+    if near is None or (matching is not None and matching < near):
+        near = matching
+    return -ranked.score, near or 0, ranked.item

@@ -1,5 +1,6 @@
 """Searching: what is asked, and what a hit tells."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -78,7 +79,7 @@ class Candidates:
 
     semantic: list[tuple[str, float]]
     keyword: list[tuple[str, float]]
-    found: dict[str, object]
+    found: Mapping[str, object]
     places: dict[str, tuple[str, int]]
     naming: frozenset[str]
 

@@ -62,11 +62,15 @@ class Label:
         computed = dict(self.computed)
         return "[" + ", ".join(computed.get(column, f"{alias}.{column}") for column in self.columns) + "]"
 
+    def whole(self, row: Row) -> bool:
+        """Whether a row isn't torn: what it must have is there."""
+        return None not in row or all(
+            column in self.optional for column, kept in zip(self.columns, row, strict=True) if kept is None
+        )
+
     def value(self, row: Row) -> Any:
         """The value of a row; Raced for a torn one."""
-        if None in row and not all(
-            column in self.optional for column, kept in zip(self.columns, row, strict=True) if kept is None
-        ):
+        if not self.whole(row):
             raise Raced
         return self.made(row)
 
@@ -318,6 +322,11 @@ def any_row(alias: str) -> str:
         f"WHEN {alias}:{label.name} THEN [{place}] + {label.row(alias)}" for place, label in enumerate(LABELS)
     )
     return f"CASE {cases} END"
+
+
+def any_whole(row: Row | None) -> bool:
+    """Whether a row that `any_row` made isn't torn."""
+    return row is not None and LABELS[row[0]].whole(row[1:])
 
 
 def any_value(row: Row | None) -> Any:

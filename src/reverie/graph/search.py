@@ -1,6 +1,6 @@
 """Both arms of a search in one statement: nearest by vector, best by word, each filtered inside."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -11,8 +11,8 @@ from reverie.domain.memories import MemoryFilter
 from reverie.domain.search import VECTOR_KINDS, Candidates, SearchKind
 from reverie.domain.text import keyword_query
 from reverie.graph.filters import confidence, index_can_decide, memory_where, visible, visible_any
-from reverie.graph.records import any_row, any_value
-from reverie.graph.store import Graph, Raced
+from reverie.graph.records import any_row, any_value, any_whole
+from reverie.graph.store import Graph
 from reverie.graph.words import LABELS, LETTERS
 
 VECTOR_DEPTH = 200
@@ -158,7 +158,7 @@ async def candidates(graph: Graph, asked: Asked) -> Candidates:
         thorough = replace(arms, filter_in_index=True)
         deeper = {"deep": EVERYTHING, "depth": VECTOR_DEPTH if sure is None else SURE_DEPTH}
         near, _, matching, _ = await graph.read(search_statement(thorough), **parameters | deeper)
-    found = _whole([*near, *matching])
+    found = _Found([*near, *matching])
     return Candidates(
         [(row[0], row[1]) for row in near if row[0] in found],
         [(row[0], row[1]) for row in matching if row[0] in found],
@@ -168,12 +168,20 @@ async def candidates(graph: Graph, asked: Asked) -> Candidates:
     )
 
 
-def _whole(rows: Sequence[list[Any]]) -> dict[str, Any]:
-    """The things of the rows by id, but for those that went while they were read."""
-    found: dict[str, Any] = {}
-    for node_id, _, row, *_ in rows:
-        try:
-            found[node_id] = any_value(row)
-        except Raced:
-            continue
-    return found
+class _Found(Mapping[str, object]):
+    """The things of the rows by id, but for those that went while they were read; each made when it is asked for."""
+
+    def __init__(self, rows: Sequence[list[Any]]) -> None:
+        self._rows = {node_id: row for node_id, _, row, *_ in rows if any_whole(row)}
+
+    def __getitem__(self, node_id: str) -> object:
+        return any_value(self._rows[node_id])
+
+    def __contains__(self, node_id: object) -> bool:
+        return node_id in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
