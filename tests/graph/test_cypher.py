@@ -76,6 +76,7 @@ FRAGMENTS = {
     "_STEP",
     "_SUBJECT",
     "_SUBJECTS_BELIEFS",
+    "_SURE",
     "_TAUGHT",
 }
 """Upper-case texts that statements are composed of."""

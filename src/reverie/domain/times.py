@@ -20,7 +20,7 @@ _PLAIN = "january|february|july|september|october|november|december"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _YEAR = r"(?:19|20)\d\d"
 _MONTH = regex.compile(
-    rf"(?<!\b(?:before|after|since|by|until|till|from|to)\s+)\b"
+    rf"(?<!\b(?:before|after|since|by|until|till|from|to)\s+(?:{_DAY}\s+(?:of\s+)?)?)\b"
     rf"(?:(?:{_DAY}\s+(?:of\s+)?|(?:in|on|of|during|early|late|mid)[\s-]+)(?P<month>{_ANY})"
     rf"|(?P<month>{_ANY})(?=\.?\s+{_DAY}\b|\.?,?\s+(?:of\s+)?{_YEAR}\b)"
     rf"|(?P<month>{_PLAIN}))\b(?:\.?(?:\s+{_DAY})?,?\s+(?:of\s+)?(?P<year>{_YEAR})\b)?",
