@@ -89,6 +89,52 @@ async def test_beliefs_that_are_not_sure_enough_stay_out(api: Api, resources: Re
     assert (await context(api, "tea", minConfidence=0.5))["beliefs"] == []
 
 
+async def test_beliefs_that_are_not_sure_enough_take_no_places(api: Api, resources: Resources) -> None:
+    # given: more unsure beliefs than either arm of a search brings, and one that is sure, and less like the question
+    for number in range(250):
+        given = {"subjectId": "alex", "key": f"likes.tea.{number}", "value": "tea tea tea", "confidence": 0.2}
+        await api.mutate("upsertBelief", "UpsertBeliefInput", "belief { id }", given)
+    sure = {"subjectId": "alex", "key": "drinks", "value": "green tea, most days, in the garden or on the quay"}
+    await api.mutate("upsertBelief", "UpsertBeliefInput", "belief { id }", sure)
+    await settled(resources)
+
+    made = await context(api, "tea")
+
+    assert [one["belief"]["value"] for one in made["beliefs"]] == [sure["value"]]
+
+
+async def test_the_latest_episode_of_a_thread_is_its_subjects_own(api: Api, resources: Resources) -> None:
+    for user in ("alex", "robin"):
+        event = {"eventType": "USER_MESSAGE", "content": f"{user} paints gates", "threadId": "quay", "userId": user}
+        await api.mutate("recordEvents", "RecordEventsInput", "events { id }", {"events": [event]})
+        await api.mutate("closeEpisode", "CloseEpisodeInput", "episode { id }", {"threadId": "quay"})
+    await settled(resources)
+
+    assert "robin paints" in (await context(api, "?", threadId="quay"))["text"]
+    of_alex = await context(api, "?", threadId="quay", subjectId="alex")
+    assert len(of_alex["episodes"]) == 1
+    assert "robin" not in of_alex["text"]
+
+
+async def test_what_was_handed_out_is_in_no_summary_and_no_title(api: Api, resources: Resources) -> None:
+    given = {"subjectId": "alex", "key": "likes.drink", "value": "zarvol"}
+    await api.mutate("upsertBelief", "UpsertBeliefInput", "belief { id }", given)
+    await settled(resources)
+    handed = (await context(api, "zarvol"))["text"]
+    assert "zarvol" in handed
+
+    events = [
+        {"eventType": kind, "content": f"{handed}\nThe gate is green.", "threadId": "echo", "userId": "alex"}
+        for kind in ("USER_MESSAGE", "AGENT_RESPONSE")
+    ]
+    await api.mutate("recordEvents", "RecordEventsInput", "events { id }", {"events": events})
+    await api.mutate("closeEpisode", "CloseEpisodeInput", "episode { id }", {"threadId": "echo"})
+
+    told = await api("{ episodes { nodes { summary tags } } conversations { nodes { title } } }")
+    assert "green" in told["episodes"]["nodes"][0]["summary"]
+    assert "zarvol" not in str(told)
+
+
 async def test_budgets_are_kept_and_what_is_equal_is_asked_equally(api: Api, resources: Resources) -> None:
     memories = [{"content": f"Tea number {n} was {'very ' * n}good"} for n in range(40)]
     await api.mutate("createMemories", "CreateMemoriesInput", "memories { id }", {"memories": memories})

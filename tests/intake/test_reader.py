@@ -85,6 +85,11 @@ async def test_a_text_is_read_in_its_own_encoding(encoding: str, charset: str | 
     assert whole(await read(said.encode(encoding), TEXT, charset)) == said
 
 
+@pytest.mark.parametrize("charset", ["undefined", "idna", "punycode", "no-such"])
+async def test_a_charset_that_is_none_is_no_trouble(charset: str) -> None:
+    assert whole(await read("Grüße".encode(), TEXT, charset)) == "Grüße"
+
+
 async def test_a_passage_has_its_words_and_names() -> None:
     (passage,) = (await read(b"# Gates\n\nAnn Miller paints.", MARKDOWN)).passages
 

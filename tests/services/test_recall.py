@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from tests.conftest import Api
 
 from reverie.ai.embedders import Embedder
@@ -128,6 +129,28 @@ async def test_no_vector_knows_of_what_went_while_it_was_made(resources: Resourc
     )
     await slow.asked.wait()
     await delete_memory(resources, tenant, first.id, None)
+
+    second = await writing
+
+    assert await resources.graph.read(CONTEXT, id=second.id) == [None, 2, False, True]
+
+
+@pytest.mark.parametrize("change", [False, True], ids=["new", "changed"])
+async def test_no_vector_knows_words_that_were_changed_while_it_was_made(
+    resources: Resources, tenant: str, change: bool
+) -> None:
+    thread = (await create_conversation(resources, tenant, ConversationDraft("harbour"), None)).id
+    first = await create_memory(resources, tenant, MemoryDraft(content="A secret.", conversation_id=thread), None)
+    draft = MemoryDraft(content="Well.", conversation_id=thread)
+    written = await create_memory(resources, tenant, draft, None) if change else None
+    slow = replace(resources, embedder=(listening := _Listening(resources.embedder, [], pause=1.0)))
+    writing = asyncio.create_task(
+        create_memory(slow, tenant, draft, None)
+        if written is None
+        else update_memory(slow, tenant, MemoryChange(id=written.id, content="Oh."), None)
+    )
+    await listening.asked.wait()
+    await update_memory(resources, tenant, MemoryChange(id=first.id, content="Nothing."), None)
 
     second = await writing
 

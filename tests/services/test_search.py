@@ -639,6 +639,26 @@ async def test_while_the_embedder_fails_words_are_found_all_the_same(
         await impatient.find(query, mode=SearchMode.SEMANTIC)
 
 
+async def test_all_pages_of_a_search_are_cut_from_one_ranking(quay: Quay, provider: OpenAIServer) -> None:
+    healthy = provider.fault_for
+    impatient = replace(quay, resources=replace(quay.resources, embedding_timeout=0.5))
+    # given: a page of what was found by meaning too, and one of what was found by word while nothing else could be
+    both, wordy = f"lighthouse {uuid4().hex}", f"lighthouse {uuid4().hex}"
+    vector = await quay.resources.embedder.embed_query("lighthouse") if quay.resources.embedder is not None else []
+    first = await quay.find(both, first=3, vector=vector)
+    provider.fault_for = lambda _: FAULTS["down"]
+    by_word = await impatient.find(wordy, first=3)
+
+    # then: the one isn't gone on with by word, as if nothing were missing
+    with pytest.raises(Unavailable, match="the pages before were found by meaning too"):
+        await impatient.find(both, after=first.page_info.end_cursor)
+    # and: the other isn't gone on with by meaning
+    provider.fault_for = healthy
+    rest = await quay.find(wordy, after=by_word.page_info.end_cursor)
+    assert sorted(ids(by_word) + ids(rest)) == sorted(quay.by_kind.values())
+    assert {hit.ranked.semantic_rank for hit in rest.edges} == {None}
+
+
 async def test_without_an_embedder_search_is_by_word(quay: Quay) -> None:
     wordy = replace(quay, resources=replace(quay.resources, embedder=None))
 
