@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack
@@ -268,7 +269,9 @@ async def test_killed_at_any_step_a_document_is_read_whole_and_once(
     assert found["status"] == "READY"
     nodes = found["chunks"]["nodes"]
     assert [node["position"] for node in nodes] == list(range(found["chunks"]["totalCount"]))
-    assert [node["text"].splitlines()[0] for node in nodes] == [f"# Gate {number}" for number in range(40)]
+    headings = re.findall(r"^# Gate \d+$", "\n".join(node["text"] for node in nodes), re.MULTILINE)
+    # a heading at the end of one may be said again at the beginning of the next
+    assert list(dict.fromkeys(headings)) == [f"# Gate {number}" for number in range(40)]
     originals = "MATCH (o:Original) WHERE o.tenant = $t RETURN count(o)"
     assert await resources.graph.read(originals, t=api.tenant) == 0
 
