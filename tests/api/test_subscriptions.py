@@ -595,8 +595,10 @@ async def test_a_subscriber_who_stops_reading_holds_up_nobody_fills_no_memory_an
                 for _ in range(10):
                     while_all_read += await delays(1)
                     assert (await slow.next_change())["kindOf"] == "BeliefChange"
+                gc.collect()
                 before, _ = tracemalloc.get_traced_memory()
                 while_one_does_not = await delays(60)
+                gc.collect()
                 after, _ = tracemalloc.get_traced_memory()
                 tracemalloc.stop()
                 # when: it reads on

@@ -65,6 +65,7 @@ FRAGMENTS = {
     "_DREAM",
     "_EPISODES",
     "_HELD",
+    "_HOLDS",
     "_LEARNED_FROM",
     "_LIVING",
     "_NEAR",

@@ -41,10 +41,11 @@ UNWIND $rows AS k MATCH (n:Unembedded&Node {{id: k[0]}})
 {_BEFORE}
 SET n.lockedAt = $now
 FOREACH (_ IN CASE WHEN p IS NULL THEN [] ELSE [1] END | SET p.lockedAt = $now)
-WITH n, k, p WHERE {_SOURCE} = k[1]
+WITH n, k, p WHERE n:Unembedded AND {_SOURCE} = k[1]
 SET n.embedding = k[2], n.embedTries = null, n.saidAfter = p.id REMOVE n:Unembedded
 RETURN count(n)
 """
+"""Under the node's lock it is asked once more whether it waits: a belief that holds no longer gets no vector."""
 NOTE_FAILURES = "UNWIND $ids AS i MATCH (n:Unembedded&Node {id: i}) SET n.embedTries = coalesce(n.embedTries, 0) + 1"
 COUNT_UNEMBEDDED = "MATCH (n:Unembedded) RETURN count(n)"
 ANYTHING_TO_EMBED = "RETURN " + " OR ".join(f"EXISTS {{ (:{label}) }}" for label in VECTOR_LABELS)

@@ -68,12 +68,13 @@ def _semantic(kind: SearchKind, arms: Arms) -> str:
     )
 
 
+_HOLDS = "(NOT x:Belief OR x.epistemicStatus = 'ACTIVE')"
 _SURE = f"(NOT x:Belief OR {confidence('x.base', 'x.reinforcedAt', '$now')} >= $least)"
 
 
 def _kept(arms: Arms, predicates: Sequence[str]) -> str:
     """From rows of `x` and `score`: how many there are, and the best of what is visible and passes, as rows."""
-    passing = " AND ".join((visible_any("x"), *predicates, *([_SURE] if arms.sure else ())))
+    passing = " AND ".join((visible_any("x"), _HOLDS, *predicates, *([_SURE] if arms.sure else ())))
     # no row may have all others beside it: Neo4j counts the memory of each of them
     return (
         "WITH x, score ORDER BY score DESC, x.id "

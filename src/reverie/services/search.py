@@ -102,11 +102,13 @@ async def search(
         now=now_ms(),
     )
     found = await candidates(resources.graph, looked_for)
-    ranking = rank(found, named_times(query, from_ms(begun.at)))
-    start = begun.rank
+    times = named_times(query, from_ms(begun.at))
+    ranking = rank(found, times)
+    # where nothing depends on the instant, equal searches have equal cursors
+    start, at = begun.rank, begun.at if times else 0
     hits = [
         Hit(
-            encode_cursor(tenant, scope, (start + place, begun.at, int(by_meaning))),
+            encode_cursor(tenant, scope, (start + place, at, int(by_meaning))),
             found.found[ranked.item],
             ranked,
             words,
