@@ -1,3 +1,4 @@
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from unicodedata import normalize
 
@@ -228,6 +229,17 @@ def test_keyword_query() -> None:
 def test_keyword_query_refuses_what_is_no_word(word: str) -> None:
     with pytest.raises(ValueError, match="not a word"):
         keyword_query(["ok", word], ["17m"])
+
+
+RARE = regex.compile(r"(?V1)[\p{Nd}[[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]--[\p{L}]]]")
+"""Digits, some newer than this Python's tables, and signs of East Asian scripts that are no letters."""
+
+
+def test_rare_signs_are_written_and_asked_for() -> None:
+    for sign in filter(RARE.match, map(chr, range(sys.maxunicode + 1))):
+        for text in (f"a{sign}", f"{sign}\u4e00", sign):
+            assert all(word.startswith("7m_") for word in index_text(text, "7m").split(" ") if word)
+            assert keyword_query(query_words(text), ["7m"]).count("7m_") == len(query_words(text))
 
 
 def test_keyword_query_is_bounded() -> None:

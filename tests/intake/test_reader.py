@@ -85,6 +85,21 @@ async def test_a_text_is_read_in_its_own_encoding(encoding: str, charset: str | 
     assert whole(await read(said.encode(encoding), TEXT, charset)) == said
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<p>The gate is green.</p>",
+        "<h1>The gate is green.</h1>",
+        f"<!-- {'x' * 60} --><html><body><p>The gate is green.</p></body></html>",
+        "<html><body><p>The&#x1F;gate&#31;is&#x0a;green.</p></body></html>",
+        "The gate is green.",
+    ],
+)
+@pytest.mark.parametrize("charset", [None, "utf-8"])
+async def test_a_part_of_a_page_is_read_and_signs_that_none_may_hold_are_blanks(page: str, charset: str | None) -> None:
+    assert "The gate is green." in " ".join(whole(await read(page.encode(), HTML, charset)).split())
+
+
 @pytest.mark.parametrize("charset", ["undefined", "idna", "punycode", "no-such"])
 async def test_a_charset_that_is_none_is_no_trouble(charset: str) -> None:
     assert whole(await read("Grüße".encode(), TEXT, charset)) == "Grüße"

@@ -57,7 +57,8 @@ _IGNORABLE = regex.compile(r"(?V1)[\p{Default_Ignorable_Code_Point}--\u200b]")
 _ACCENT = regex.compile(r"([\p{Latin}\p{Greek}])\p{M}+")
 _OPTIONAL_MARK = regex.compile(r"[\u0591-\u05c7\u0610-\u061a\u0640\u064b-\u0652\u0670\u06d6-\u06ed\u20dd-\u20e4]")
 _ALEF = regex.compile(r"\u0627[\u0653-\u0655]+")
-_SAFE = regex.compile(r"[\p{L}\p{M}\p{N}_.]+")
+_SAFE = regex.compile(r"[\p{L}\p{M}\p{N}_.\u2e80-\u2fdf]+")
+"""Words, radicals of Chinese characters among them: nothing that Lucene takes for its own."""
 _DIGIT = regex.compile(r"(?V1)[\p{Nd}--[0-9]]")
 _LETTERS = str.maketrans(
     {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ħ": "h", "ı": "i", "ŧ": "t", "ё": "е"}  # noqa: RUF001 - Cyrillic is meant
@@ -393,7 +394,8 @@ def _pair_terms(run: str) -> Iterator[_Term]:
 
     Single characters out of a longer run are indexed, to be found by a query of that character, but not asked for.
     """
-    characters = _CHARACTER.findall(_fold(run))
+    # some fold to more than letters, such as the one for a letter between brackets
+    characters = [character for character in _CHARACTER.findall(_fold(run)) if _SAFE.fullmatch(character)]
     if len(characters) == 1:
         yield _Term(_bounded(characters[0]), _PROSE)
         return
@@ -427,7 +429,8 @@ def _fold(word: str) -> str:
     folded = normalize("NFC", folded).translate(_LETTERS)
     if not any(map(str.isalnum, folded)):
         return ""
-    return _DIGIT.sub(lambda match: str(digit(match[0])), folded)
+    # those of scripts that this Python doesn't know yet stay as they are
+    return _DIGIT.sub(lambda match: str(digit(match[0], match[0])), folded)
 
 
 def _stemmed(word: str) -> str:

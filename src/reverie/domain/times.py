@@ -17,8 +17,8 @@ _MONTHS["sept"] = 9
 _ANY = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _PLAIN = "january|february|july|september|october|november|december"
 """The months whose names are nobody's, and mean nothing else."""
-_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
-_YEAR = r"(?:19|20)\d\d"
+_DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?"
+_YEAR = r"(?:19|20)[0-9][0-9]"
 _MONTH = regex.compile(
     rf"(?<!\b(?:before|after|since|by|until|till|from|to)\s+(?:{_DAY}\s+(?:of\s+)?)?)\b"
     rf"(?:(?:{_DAY}\s+(?:of\s+)?|(?:in|on|of|during|early|late|mid)[\s-]+)(?P<month>{_ANY})"
@@ -26,14 +26,14 @@ _MONTH = regex.compile(
     rf"|(?P<month>{_PLAIN}))\b(?:\.?(?:\s+{_DAY})?,?\s+(?:of\s+)?(?P<year>{_YEAR})\b)?",
     regex.IGNORECASE,
 )
-_ISO = regex.compile(rf"\b(?P<year>{_YEAR})-(?P<month>0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?\b")
+_ISO = regex.compile(rf"\b(?P<year>{_YEAR})-(?P<month>0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01]))?\b")
 _SEASONS = "spring|summer|autumn|fall|winter"
 _BARE_YEAR = regex.compile(
-    rf"\b(?:in|of|during|early|late|mid|{_SEASONS})[\s-]+(?P<year>{_YEAR})\b(?![-/]|[.,]\d)",
+    rf"\b(?:in|of|during|early|late|mid|{_SEASONS})[\s-]+(?P<year>{_YEAR})\b(?![-/]|[.,][0-9])",
     regex.IGNORECASE,
 )
 _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
-_COUNT = rf"\d{{1,3}}|a\s+couple\s+of|{'|'.join(sorted(_COUNTS, key=len, reverse=True))}"
+_COUNT = rf"[0-9]{{1,3}}|a\s+couple\s+of|{'|'.join(sorted(_COUNTS, key=len, reverse=True))}"
 _RELATIVE = regex.compile(
     r"\b(?:(?P<day>today|yesterday)|(?P<which>this|last|past)\s+(?P<unit>week|month|year)"
     rf"|(?P<count>{_COUNT})\s+(?P<unit>day|week|month|year)s?\s+ago)\b",
@@ -78,7 +78,7 @@ def named_times(query: str, now: datetime) -> list[Month | Span]:
 
 def _months(text: str) -> Iterator[Month]:
     for found in _MONTH.finditer(text):
-        yield Month(_MONTHS[found["month"].lower()], None if found["year"] is None else int(found["year"]))
+        yield Month(_MONTHS[found["month"].casefold()], None if found["year"] is None else int(found["year"]))
     for found in _ISO.finditer(text):
         yield Month(int(found["month"]), int(found["year"]))
 
@@ -94,16 +94,16 @@ def _relative(text: str, now: datetime) -> Iterator[Span]:
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     for found in _RELATIVE.finditer(text):
         if found["day"] is not None:
-            start = midnight if found["day"].lower() == "today" else midnight - timedelta(days=1)
+            start = midnight if found["day"].casefold() == "today" else midnight - timedelta(days=1)
             yield Span(start, start + timedelta(days=1))
             continue
-        days = _DAYS[found["unit"].lower()]
+        days = _DAYS[found["unit"].casefold()]
         if found["count"] is not None:
-            count = _count(found["count"].lower())
+            count = _count(found["count"].casefold())
             # a unit earlier and later, as nobody counts exactly
             middle, around = midnight - timedelta(days=days * count), timedelta(days=max(1, days // 2))
             yield Span(middle - around, middle + around + timedelta(days=1))
-        elif found["which"].lower() == "this":
+        elif found["which"].casefold() == "this":
             yield Span(midnight - timedelta(days=days), midnight + timedelta(days=1))
         else:
             yield Span(midnight - timedelta(days=2 * days), midnight + timedelta(days=1))

@@ -25,6 +25,9 @@ _HEADER_WITHIN = 1_024
 _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"))
 _MARKS_16 = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _UNFIT = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ud800-\udfff]")
+_CONTROL = r"&#(?:x0*1?[0-9a-f]|0*(?:[12]?[0-9]|3[01]))(?:;|(?![0-9a-f]))"
+_CONTROLS, _CONTROL_BYTES = re.compile(_CONTROL, re.IGNORECASE), re.compile(_CONTROL.encode(), re.IGNORECASE)
+"""References to signs below the blank, which no page may hold."""
 _HYPHENS = re.compile("[\x02\ufffe\u00ad]\\s*\n?")
 """What PDFium writes for a hyphen at the end of a line."""
 _HEADING = re.compile(r"(?:Heading|heading) ?([1-6])")
@@ -144,9 +147,14 @@ def _html(data: bytes, charset: str | None) -> Parsed:
     import trafilatura  # noqa: PLC0415 - each process reads one kind of document
 
     declared = _decoded(data, charset) if charset or _marked(data) else None
-    page: str | bytes = data if declared is None else declared
+    page: str | bytes = _CONTROL_BYTES.sub(b" ", data) if declared is None else _CONTROLS.sub(" ", declared)
     if trafilatura.load_html(page) is None:
-        raise Unreadable("is no HTML, or empty")
+        # a part of a page is one, too
+        page = (
+            b"<html><body>%b</body></html>" % page if isinstance(page, bytes) else f"<html><body>{page}</body></html>"
+        )
+        if trafilatura.load_html(page) is None:
+            raise Unreadable("is no HTML, or empty")
     text = trafilatura.extract(page, output_format="markdown", include_comments=False, favor_recall=True)
     # of what is no article, all that is readable
     text = text or trafilatura.html2txt(page)

@@ -133,6 +133,6 @@ def _scope(query: str, mode: SearchMode, wanted: SearchFilter) -> str:
 
 def _begun(tenant: str, scope: str, after: str) -> _Begun:
     match decode_cursor(tenant, scope, after, "after"):
-        case (int(rank), int(at), 0 | 1 as by_meaning):
+        case (int(rank), int(at), 0 | 1 as by_meaning) if 0 <= rank <= policy.RANKING_MOST and 0 <= at <= now_ms():
             return _Begun(rank, at, bool(by_meaning))
     raise BadInput("after: not a cursor of this search", ("after",))
