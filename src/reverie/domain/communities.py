@@ -5,9 +5,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
+from typing import TYPE_CHECKING
 
 from reverie.domain import policy
 from reverie.domain.checks import Checks
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 Edge = tuple[str, str, float]
 """Two topics' ids, and in how many memories they occur together."""
@@ -132,19 +136,22 @@ def _leiden(weights: Places, resolution: float) -> list[list[int]]:
 def _louvain(count: int, weights: Places, resolution: float) -> list[set[int]]:
     import networkx as nx  # noqa: PLC0415 - as said above
 
-    graph: nx.Graph[int] = nx.Graph()
-    graph.add_nodes_from(range(count))
-    graph.add_weighted_edges_from(weights)
-    return list(nx.community.louvain_communities(graph, resolution=resolution, seed=SEED))
+    return list(nx.community.louvain_communities(_graph(count, weights), resolution=resolution, seed=SEED))
 
 
 def _label_propagation(count: int, weights: Places) -> list[set[int]]:
     import networkx as nx  # noqa: PLC0415 - as said above
 
+    return list(nx.community.asyn_lpa_communities(_graph(count, weights), weight="weight", seed=SEED))
+
+
+def _graph(count: int, weights: Places) -> "nx.Graph[int]":
+    import networkx as nx  # noqa: PLC0415 - as said above
+
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(range(count))
     graph.add_weighted_edges_from(weights)
-    return list(nx.community.asyn_lpa_communities(graph, weight="weight", seed=SEED))
+    return graph
 
 
 def named_groups(

@@ -13,7 +13,7 @@ from reverie.domain.documents import Chunk
 from reverie.domain.episodes import Episode
 from reverie.domain.memories import Memory
 from reverie.domain.names import normal_form
-from reverie.domain.search import SearchKind, searched_text
+from reverie.domain.search import SearchKind, happened_at, searched_text
 
 CONTEXT_KINDS = (SearchKind.BELIEF, SearchKind.EPISODE, SearchKind.MEMORY, SearchKind.CHUNK)
 """What a context is made of, in the order of its text."""
@@ -76,8 +76,7 @@ class ContextItem:
             case Episode():
                 return f"[episode {self.thing.id}, {self.thing.started_at:%Y-%m-%d}] {text}"
             case Memory():
-                when = self.thing.event_time or self.thing.created_at
-                return f"[memory {self.thing.id}, {when:%Y-%m-%d}] {text}"
+                return f"[memory {self.thing.id}, {happened_at(self.thing):%Y-%m-%d}] {text}"
             case Chunk():
                 return f"[chunk {self.thing.id}] {text}"
             case _:

@@ -48,6 +48,13 @@ class NewDocument:
     untitled: bool = False
 
 
+def parts(file: BinaryIO) -> Iterator[bytes]:
+    """A file from its beginning, in the parts in which it is kept."""
+    file.seek(0)
+    while part := file.read(PART):
+        yield part
+
+
 TAKE_IN = """
 MERGE (d:Document {tenant: $t, contentKey: $content})
 ON CREATE SET d:Node, d += $properties
@@ -86,11 +93,8 @@ async def take_in(transaction: Transaction, writes: Sequence[Write]) -> list[Out
         if not new and status == DocumentStatus.FAILED:
             await transaction.run(READ_AGAIN, id=found, properties=properties)
         if new or status == DocumentStatus.FAILED:
-            draft.file.seek(0)
-            place = 0
-            while part := draft.file.read(PART):
+            for place, part in enumerate(parts(draft.file)):
                 await transaction.run(KEEP_PART, id=found, place=place, bytes=part)
-                place += 1
         outcomes.append({"document": found})
     return outcomes
 

@@ -13,7 +13,7 @@ from reverie.errors import Refusal
 from reverie.graph.entities import delete_entities
 from reverie.graph.facts import FactRow, write_facts
 from reverie.graph.memories import ADD_ENTITIES, ADD_TOPICS, DELETE_MEMORIES
-from reverie.graph.names import NamedRefs, resolve
+from reverie.graph.names import OF_FORM, NamedRefs, resolve
 from reverie.graph.store import Graph, Raced, Transaction
 from reverie.graph.topics import delete_topics
 from reverie.graph.writes import Write
@@ -75,11 +75,7 @@ async def renew_memories(graph: Graph, works: Sequence[MemoryWork], now: int, le
     await graph.write(RENEW_MEMORIES, ids=ids, token=works[0].token, now=now, until=now + lease)
 
 
-ENTITIES_NAMED = """
-UNWIND $forms AS form
-MATCH (x:Name {tenant: $t, kind: 'Entity', form: form})-[:NAMES]->(e:Entity) WHERE x.type >= ''
-RETURN collect(DISTINCT [e.name, e.type])
-"""
+ENTITIES_NAMED = f"UNWIND $forms AS form MATCH {OF_FORM} RETURN collect(DISTINCT [e.name, e.type])"
 
 
 async def entities_named(graph: Graph, tenant: str, forms: Sequence[str]) -> list[tuple[str, EntityType]]:

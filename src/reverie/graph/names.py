@@ -36,6 +36,8 @@ OWNERS_BY_NAME = """
 UNWIND $rows AS k MATCH (x:Name {tenant: k[0], kind: k[1], form: k[2], type: k[3]})-[:NAMES]->(n:Node)
 RETURN collect([k, n.id])
 """
+OF_FORM = "(x:Name {tenant: $t, kind: 'Entity', form: form})-[:NAMES]->(e:Entity) WHERE x.type >= ''"
+"""The pattern of an entity e by a form of one of its names, whatever its type; an index needs a word on each column."""
 OWNERS_BY_FORM = """
 UNWIND $rows AS k MATCH (x:Name {tenant: k[0], kind: 'Entity', form: k[1]})-[:NAMES]->(n:Node) WHERE x.type >= ''
 RETURN collect(DISTINCT [k, n.id])

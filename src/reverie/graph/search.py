@@ -11,6 +11,7 @@ from reverie.domain.memories import MemoryFilter
 from reverie.domain.search import VECTOR_KINDS, Candidates, SearchKind
 from reverie.domain.text import keyword_query
 from reverie.graph.filters import confidence, index_can_decide, memory_where, visible, visible_any
+from reverie.graph.names import OF_FORM
 from reverie.graph.records import any_row, any_value, any_whole
 from reverie.graph.store import Graph
 from reverie.graph.words import LABELS, LETTERS
@@ -24,12 +25,7 @@ SURE_DEPTH = 1_000
 EVERYTHING = 2_147_483_647
 
 
-NAMED = """
-CALL () {
-  UNWIND $forms AS f MATCH (k:Name {tenant: $t, kind: 'Entity', form: f})-[:NAMES]->(e:Entity) WHERE k.type >= ''
-  RETURN collect(DISTINCT e) AS named
-}
-"""
+NAMED = f"CALL () {{ UNWIND $forms AS form MATCH {OF_FORM} RETURN collect(DISTINCT e) AS named }}"
 """The entities that the question names."""
 
 

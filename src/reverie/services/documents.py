@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from io import BytesIO
 from tempfile import TemporaryFile
@@ -27,13 +26,14 @@ from reverie.domain.documents import (
 )
 from reverie.errors import BadInput, Refusals, TooLarge, Unavailable, Unreadable
 from reverie.graph import documents
-from reverie.graph.documents import PART, DocumentWork, NewDocument
+from reverie.graph.documents import DocumentWork, NewDocument, parts
 from reverie.graph.schema import await_words
 from reverie.graph.words import LETTERS
 from reverie.intake.links import fetch
 from reverie.intake.reader import read_document
 from reverie.resources import Resources
 from reverie.services.bells import tell_work
+from reverie.services.leases import kept
 from reverie.services.writing import check_id, read_back, write
 
 log = logging.getLogger("reverie.documents")
@@ -47,8 +47,6 @@ PAUSE = 30_000
 _BYTES_PER_WEIGHT = 20_000
 """A document of more than a megabyte is written in a transaction of its own."""
 _DELETION_WEIGHT = 100
-_RENEWALS = 3
-"""How often a lease is renewed in its time."""
 _LAST_WORD = 5.0
 """Seconds in which a document that wasn't read is given back."""
 
@@ -80,7 +78,7 @@ async def upload_document(
         raise Refusals([TooLarge(f"has {size:,} bytes, {resources.documents.bytes_most:,} at most", ("file",))])
     if size == 0:
         raise Refusals([BadInput("is empty", ("file",))])
-    found = await asyncio.to_thread(lambda: content_hash(_parts(file)))
+    found = await asyncio.to_thread(lambda: content_hash(parts(file)))
     new = NewDocument(title, DocumentSource.FILE, None, media_type, size, found, draft.subject_id, file)
     asked = (title, media_type.name, draft.subject_id, found)
     return await _take_in(resources, tenant, "uploadDocument", new, key, asked)
@@ -108,12 +106,6 @@ async def link_document(resources: Resources, tenant: str, draft: LinkDraft, key
             untitled=draft.title is None,
         )
         return await _take_in(resources, tenant, "linkDocument", new, key, draft)
-
-
-def _parts(file: BinaryIO) -> Iterator[bytes]:
-    file.seek(0)
-    while part := file.read(PART):
-        yield part
 
 
 async def _take_in(
@@ -145,15 +137,20 @@ async def read_some(resources: Resources) -> int:
 
 
 async def _read(resources: Resources, work: DocumentWork) -> None:
-    renewing = asyncio.create_task(_renew(resources, work))
+    lease = resources.dreaming.lease
+
+    async def renew() -> None:
+        await documents.renew_document(resources.graph, work, now_ms(), lease)
+
     # an outage is no fault of the document's, unless writing what was found of it is too much for Neo4j
     counts, pause, ended = False, PAUSE, False
     try:
         if work.attempts > ATTEMPTS:
             raise Unreadable(f"can't be read: that was begun {ATTEMPTS} times, and never ended")
-        reading, mentioned = await _read_through(resources, work)
-        counts = True
-        await _finish(resources, work, reading, mentioned)
+        async with kept(lease, renew):
+            reading, mentioned = await _read_through(resources, work)
+            counts = True
+            await _finish(resources, work, reading, mentioned)
         ended = True
     except Unreadable as error:
         await documents.fail_document(resources.graph, work, str(error), now_ms())
@@ -169,21 +166,11 @@ async def _read(resources: Resources, work: DocumentWork) -> None:
         counts = True
         log.exception("document %s could not be read", work.id)
     finally:
-        renewing.cancel()
-        await asyncio.wait({renewing})
         if not ended:
             # what can't be given back is left to its lease
             with suppress(Unavailable, TimeoutError):
                 async with asyncio.timeout(_LAST_WORD):
                     await documents.give_back_document(resources.graph, work, now_ms(), begun=counts, pause=pause)
-
-
-async def _renew(resources: Resources, work: DocumentWork) -> None:
-    lease = resources.dreaming.lease
-    while True:
-        await asyncio.sleep(lease / 1000 / _RENEWALS)
-        with suppress(Unavailable):
-            await documents.renew_document(resources.graph, work, now_ms(), lease)
 
 
 class _Gone(Exception):

@@ -22,13 +22,12 @@ from reverie.graph.dreaming import Lease, LeaseLost, Owed
 from reverie.graph.nodes import nodes_by_id
 from reverie.resources import Resources
 from reverie.services.bells import tell_changes, tell_dreams, tell_episodes, tell_work
+from reverie.services.leases import RENEWALS
 
 log = logging.getLogger("reverie.dreaming")
 
 KNOWN_MOST = 100
 """Beliefs of a subject that an extractor is told of."""
-_RENEWALS = 3
-"""How often a lease is renewed in its time."""
 _LAST_WORD = 5.0
 """Seconds in which a worker that stops gives its work back."""
 LOOK_AGAIN = 1.0
@@ -77,7 +76,7 @@ async def _renew(resources: Resources, lease: Lease) -> None:
     length = resources.dreaming.lease
     deadline = now_ms() + length
     while True:
-        await asyncio.sleep(length / 1000 / _RENEWALS)
+        await asyncio.sleep(length / 1000 / RENEWALS)
         try:
             if not await dreaming.renew_lease(resources.graph, lease, now_ms(), length):
                 return

@@ -14,6 +14,7 @@ from reverie.errors import ExtractionFailed, Unavailable
 from reverie.graph import enrichment, memories
 from reverie.graph.enrichment import MemoryWork
 from reverie.resources import Resources
+from reverie.services.leases import kept
 
 log = logging.getLogger("reverie.enrichment")
 
@@ -24,8 +25,6 @@ PATIENCE = 120_000
 """Milliseconds that a memory waits for its vector before it is read without."""
 ERASED_AT_ONCE = 500
 SWEPT_AT_ONCE = 1_000
-_RENEWALS = 3
-"""How often a lease is renewed in its time."""
 _LAST_WORD = 5.0
 """Seconds in which memories that weren't read are given back."""
 ORPHAN_GRACE = 60_000
@@ -45,29 +44,23 @@ async def enrich_some(resources: Resources) -> int:
     if not taken:
         return 0
     waiting = list(taken)
-    renewing = asyncio.create_task(_renew(resources, waiting))
+    lease = resources.dreaming.lease
+
+    async def renew() -> None:
+        await enrichment.renew_memories(resources.graph, tuple(waiting), now_ms(), lease)
+
     try:
-        while waiting:
-            await _enrich(resources, waiting[0])
-            waiting.pop(0)
+        async with kept(lease, renew):
+            while waiting:
+                await _enrich(resources, waiting[0])
+                waiting.pop(0)
     finally:
-        renewing.cancel()
-        await asyncio.wait({renewing})
         # what can't be given back is left to its lease
         with suppress(Unavailable, TimeoutError):
             async with asyncio.timeout(_LAST_WORD):
                 for work in waiting:
                     await _return(resources, work)
     return len(taken)
-
-
-async def _renew(resources: Resources, waiting: Sequence[MemoryWork]) -> None:
-    """Keeps what waits to be read, however long that takes."""
-    lease = resources.dreaming.lease
-    while True:
-        await asyncio.sleep(lease / 1000 / _RENEWALS)
-        with suppress(Unavailable):
-            await enrichment.renew_memories(resources.graph, tuple(waiting), now_ms(), lease)
 
 
 async def _enrich(resources: Resources, work: MemoryWork) -> None:
