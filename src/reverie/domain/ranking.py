@@ -1,9 +1,8 @@
 """How the rankings of several arms of a search become one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from reverie.domain.policy import RANKING_MOST
 from reverie.domain.search import Candidates, happened_at
@@ -13,8 +12,7 @@ T = TypeVar("T")
 K = TypeVar("K", bound=str)
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked(Generic[T]):
+class Ranked(NamedTuple, Generic[T]):
     """An item of a fused ranking; rank and score of an arm are None where the item wasn't among its candidates.
 
     `score` is the fused score, higher is better, comparable within one ranking only; ranks count from 1.
@@ -90,7 +88,7 @@ def lend(
             conversation, turn = places[ranked.item]
             around = ((part, turn + side * away) for away, part in near.items() for side in (-1, 1))
             gain = sum(part * scores.get((conversation, other), 0.0) for part, other in around)
-            lent.append(replace(ranked, score=ranked.score + gain) if gain else ranked)
+            lent.append(ranked._replace(score=ranked.score + gain) if gain else ranked)
         else:
             lent.append(ranked)
     return sorted(lent, key=_order)
@@ -114,7 +112,7 @@ def favour(ranking: Sequence[Ranked[K]], factors: Mapping[K, float]) -> list[Ran
     if not factors:
         return list(ranking)
     favoured = [
-        replace(ranked, score=ranked.score * factors[ranked.item]) if ranked.item in factors else ranked
+        ranked._replace(score=ranked.score * factors[ranked.item]) if ranked.item in factors else ranked
         for ranked in ranking
     ]
     return sorted(favoured, key=_order)

@@ -108,6 +108,9 @@ COMMUNITIES_NOW = """
 MATCH (c:Community) WHERE c.tenant = $t AND c.form >= '' AND c.id >= '' AND c.algorithm = $algorithm
 RETURN collect([c.id, [(x:Topic)-[:BELONGS_TO]->(c) | x.id]])
 """
+LOCK_TOPICS = """
+MATCH (x:Topic&Node) WHERE x.id IN $ids AND x.tenant = $t WITH x ORDER BY x.id SET x.lockedAt = $now
+"""
 DELETE_COMMUNITIES = "UNWIND $ids AS i MATCH (c:Community&Node {id: i}) DETACH DELETE c"
 CREATE_COMMUNITIES = """
 UNWIND $rows AS row CREATE (c:Community:Node) SET c = row.properties
@@ -140,6 +143,7 @@ async def _replace(transaction: Transaction, write: Write) -> Outcome:
     kept = {group.topics: ids[group.topics] for group in found.groups if group.topics in ids}
     new = [(new_id(), group) for group in found.groups if group.topics not in kept]
     gone = sorted({row[0] for row in before} - set(kept.values()))
+    await lock_topics(transaction, write, [topic for _, group in new for topic in group.topics])
     if gone:
         await transaction.run(DELETE_COMMUNITIES, ids=gone)
     if new:
@@ -169,6 +173,14 @@ def _properties(write: Write, node_id: str, group: Group, algorithm: CommunityAl
         "size": len(group.topics),
         "createdAt": write.now,
     }
+
+
+async def lock_topics(transaction: Transaction, write: Write, ids: Sequence[str]) -> None:
+    """Locks topics, in order: until the end neither is one deleted, nor put into a community by somebody else.
+
+    Comes before the locks of communities.
+    """
+    await transaction.run(LOCK_TOPICS, ids=list(ids), t=write.tenant, now=write.now)
 
 
 LOCK_COMMUNITIES_OF = """

@@ -18,7 +18,7 @@ from reverie.graph.words import LABELS, LETTERS
 
 VECTOR_DEPTH = 200
 """Neighbours asked of the vector index: asked for no more than are used, a large index loses true ones."""
-KEYWORD_DEPTH = 400
+KEYWORD_DEPTH = 200
 """Hits asked of the full-text index before what is expired or filtered is taken out."""
 SURE_DEPTH = 1_000
 """Neighbours asked for where beliefs that are too unsure took the places of others: no index knows how sure they are."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from reverie.domain.ids import new_id
 from reverie.domain.names import normal_form
 from reverie.errors import BadInput, NotFound, Refusal, Refusals
-from reverie.graph.communities import lock_communities_of, settle_communities
+from reverie.graph.communities import lock_communities_of, lock_topics, settle_communities
 from reverie.graph.names import TOPIC, claim, drop, give, lock_names_of, name_words, named_properties, topic_key
 from reverie.graph.store import Graph, Transaction
 from reverie.graph.writes import Outcome, Write
@@ -198,6 +198,7 @@ async def delete_topics(transaction: Transaction, writes: Sequence[Write]) -> li
     outcomes: list[Outcome] = []
     for write in writes:
         names = await lock_names_of(transaction, write.tenant, [write.draft])
+        await lock_topics(transaction, write, [write.draft])
         if not await transaction.run(FOUND_TOPICS, ids=[write.draft], t=write.tenant):
             outcomes.append(_missing())
             continue
