@@ -1,5 +1,6 @@
 """clientMutationKey: the same key returns the first result and writes once, for every mutation."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,7 +11,11 @@ from tests.recording import message, record
 from tests.stored import counted, stored
 
 from reverie.api.schema import sdl
+from reverie.domain.clock import now_ms
+from reverie.graph.commits import LOCK_RECEIPTS, WRITE_RECEIPTS
+from reverie.graph.store import Transaction
 from reverie.resources import Resources
+from reverie.services.writing import forget_keys
 
 AGE = """
 MATCH (r:Receipt) WHERE r.tenant = $t AND r.field >= '' AND r.key >= ''
@@ -308,6 +313,39 @@ async def test_a_key_is_forgotten_after_seven_days(api: Api, resources: Resource
     assert await create({"content": "b"}) == second
     counts = await counted(resources.graph, api.tenant)
     assert (counts["Memory"], counts["Receipt"]) == (2, 1)
+
+
+async def test_what_was_kept_for_a_forgotten_key_is_taken_away(api: Api, resources: Resources) -> None:
+    old, new = keyed(api, "createMemory", "memory { id }"), keyed(api, "createTopic", "topic { id }")
+    await old({"content": "a"})
+    await resources.graph.execute(AGE, t=api.tenant, milliseconds=DAYS_7)
+    kept = await new({"name": "tea"})
+
+    while await forget_keys(resources):
+        pass
+
+    assert (await counted(resources.graph, api.tenant))["Receipt"] == 1
+    assert await new({"name": "tea"}) == kept
+
+
+async def test_a_key_that_is_used_again_while_it_is_forgotten_counts(api: Api, resources: Resources) -> None:
+    create = keyed(api, "createMemory", "memory { id }")
+    await create({"content": "a"})
+    await resources.graph.execute(AGE, t=api.tenant, milliseconds=DAYS_7)
+    forgetting: list[asyncio.Task[int]] = []
+
+    async def use_again(transaction: Transaction) -> None:
+        key = [api.tenant, "createMemory", "key"]
+        await transaction.run(LOCK_RECEIPTS, keys=[key])
+        if not forgetting:
+            forgetting.append(asyncio.create_task(forget_keys(resources)))
+            await asyncio.sleep(0.5)
+        await transaction.run(WRITE_RECEIPTS, rows=[[*key, "digest", "{}", now_ms()]])
+
+    await resources.graph.transact(use_again)
+    await forgetting[0]
+
+    assert (await counted(resources.graph, api.tenant))["Receipt"] == 1
 
 
 async def test_a_refusal_under_an_expired_key_forgets_it(api: Api, resources: Resources) -> None:

@@ -44,6 +44,7 @@ from tests.recalling import (
 )
 
 from reverie.ai.embedders import Embedder
+from reverie.domain import policy
 from reverie.domain.clock import from_ms, now_ms
 from reverie.domain.memories import MemoryFilter
 from reverie.domain.names import name_forms
@@ -229,6 +230,7 @@ async def both_arms(resources: Resources, copy: Copy, question: str) -> Candidat
         words=query_words(question),
         forms=list(name_forms(question)),
         sure=None,
+        whole=policy.ARM_DEPTH,
         now=now_ms(),
     )
     return await candidates(resources.graph, asked)

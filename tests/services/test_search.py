@@ -354,6 +354,21 @@ async def test_a_page_that_can_not_be_is_refused(resources: Resources, tenant: s
 # ---------------------------------------------------------------- names and times
 
 
+async def test_what_neighbours_lift_from_far_behind_is_read_too(resources: Resources, tenant: str) -> None:
+    chance = random.Random(7)  # noqa: S311 - no secret
+    talk = (await create_conversation(resources, tenant, ConversationDraft("berth"), None)).id
+    between = [(MemoryDraft(content=f"note {place}"), near(chance, 0.5)) for place in range(60)]
+    turns = [(MemoryDraft(content="turn", conversation_id=talk), near(chance, lean)) for lean in (0.99, 0.0, 0.98)]
+    made = await write(resources, tenant, [*between, *turns])
+
+    before = resources.graph.statements
+    hits = await search(resources, tenant, "berth", mode=SearchMode.SEMANTIC, first=6, vector=QUERY)
+
+    lifted = next(hit for hit in hits.edges if hit.node.id == made[-2])
+    assert (lifted.node.content, lifted.ranked.semantic_rank, len(hits.edges)) == ("turn", 63, 6)
+    assert resources.graph.statements - before == 2
+
+
 async def test_what_mentions_an_entity_that_the_question_names_comes_first(resources: Resources, tenant: str) -> None:
     # given: memories that are alike, but for whom they mention
     ann = EntityRef(name="Ann Miller", type=EntityType.PERSON)

@@ -41,6 +41,7 @@ def decode_cursor(tenant: str, scope: str, cursor: str, name: str) -> Key:
     if (
         not isinstance(found, list)
         or found[:2] != [_VERSION, scope]
+        or not all(isinstance(part, str | int | float) for part in found[2:])
         or cursor != encode_cursor(tenant, scope, tuple(found[2:]))
     ):
         raise BadInput(f"{name}: not a cursor of this connection", (name,))

@@ -120,8 +120,8 @@ def favour(ranking: Sequence[Ranked[K]], factors: Mapping[K, float]) -> list[Ran
 
 def rank(found: Candidates, times: Sequence[Month | Span]) -> list[Ranked[str]]:
     """One ranking of what both arms found: fused, neighbours lending to each other, and then in favour of what mentions
-    an entity that the question names, and of what is of a time that it names."""
-    factors = {item: NAMED for item in found.naming if item in found.found}
+    an entity that the question names, and of what is of a time that it names: of things that were read."""
+    factors = dict.fromkeys(found.naming, NAMED)
     if times:
         for item, thing in found.found.items():
             moment = happened_at(thing)

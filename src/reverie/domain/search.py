@@ -71,7 +71,7 @@ class SearchFilter:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What both arms of a search found, best first: (id, score) each, with the things by id.
+    """What both arms of a search found, best first: (id, score) each, with the things by id that were read.
 
     `places` are the conversation and the turn in it of those that have them, `naming` those that mention an entity
     which the question names.

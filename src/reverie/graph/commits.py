@@ -60,6 +60,17 @@ READ_RECEIPT = "MATCH (r:Receipt {tenant: $t, field: $field, key: $key}) RETURN 
 DROP_RECEIPTS = """
 UNWIND $keys AS k MATCH (r:Receipt {tenant: k[0], field: k[1], key: k[2]}) DELETE r
 """
+FORGET_RECEIPTS = """
+MATCH (r:Receipt) WHERE r.createdAt <= $oldest WITH r LIMIT $limit
+SET r.locked = true
+WITH r WHERE r.createdAt <= $oldest DELETE r
+RETURN count(*)
+"""
+
+
+async def forget_receipts(graph: Graph, now: int, limit: int) -> int:
+    """Takes away receipts that count no more, but for those that are written anew meanwhile; how many."""
+    return int(await graph.write(FORGET_RECEIPTS, oldest=_oldest(now), limit=limit))
 
 
 class Commits:

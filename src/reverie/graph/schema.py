@@ -16,7 +16,7 @@ from reverie.graph.words import LETTERS, VECTOR_LABELS, reword
 
 log = logging.getLogger("reverie.graph")
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _WORDS_SINCE = 3
 """The first version whose full-text index has today's labels."""
 _TRIES = 10
@@ -104,6 +104,7 @@ _INDEXES = (
     "CREATE INDEX memory_enrichment IF NOT EXISTS FOR (n:Memory) ON (n.enrichment, n.createdAt)",
     "CREATE INDEX document_subject IF NOT EXISTS FOR (n:Document) ON (n.tenant, n.subjectId)",
     "CREATE INDEX document_status IF NOT EXISTS FOR (n:Document) ON (n.status, n.createdAt)",
+    "CREATE INDEX receipt_age IF NOT EXISTS FOR (n:Receipt) ON (n.createdAt)",
     "CREATE INDEX memory_place IF NOT EXISTS FOR (n:Memory) ON (n.tenant, n.conversationId, n.place)",
     "CREATE INDEX memory_context IF NOT EXISTS FOR (n:Memory) ON (n.tenant, n.saidAfter)",
     f"CREATE FULLTEXT INDEX words IF NOT EXISTS FOR (n:{'|'.join(LETTERS)}) ON EACH [n.words] "

@@ -75,9 +75,10 @@ def _kept(arms: Arms, predicates: Sequence[str]) -> str:
     return (
         "WITH x, score ORDER BY score DESC, x.id "
         f"WITH count(*) AS given, collect(CASE WHEN {passing} THEN {{x: x, score: score}} END)[..$most] AS best "
-        "CALL (best, named) { UNWIND best AS c WITH c.x AS x, c.score AS score "
-        "WITH x, score, any(e IN named WHERE EXISTS { (x)-[:MENTIONS]->(e) }) AS naming "
-        f"RETURN collect([x.id, score, {any_row('x')}, x.conversationId, x.place, naming]) AS kept }} "
+        "CALL (best, named) { UNWIND range(0, size(best) - 1) AS i WITH i, best[i].x AS x, best[i].score AS score "
+        "WITH i, x, score, any(e IN named WHERE EXISTS { (x)-[:MENTIONS]->(e) }) AS naming "
+        f"RETURN collect([x.id, score, CASE WHEN i < $whole THEN {any_row('x')} END, "
+        "x.conversationId, x.place, naming]) AS kept } "
     )
 
 
@@ -105,7 +106,7 @@ class Asked:
     """What is looked for at an instant, among which kinds of a tenant's things, by which vector and which words.
 
     `forms` are the normal forms of what in the question may name an entity, `sure` how sure beliefs must be, and how
-    they fade.
+    they fade. Of each arm the best `whole` are read, of the others what a ranking needs.
     """
 
     tenant: str
@@ -116,6 +117,7 @@ class Asked:
     words: Sequence[str]
     forms: Sequence[str]
     sure: tuple[float, HalfLives] | None
+    whole: int
     now: int
 
 
@@ -144,6 +146,7 @@ async def candidates(graph: Graph, asked: Asked) -> Candidates:
         "half_lives": None if sure is None else dict(sure[1]),
         "words": keyword_query(asked.words, [f"{asked.number}{LETTERS[LABELS[kind]]}" for kind in asked.kinds]),
         "most": policy.ARM_DEPTH,
+        "whole": asked.whole,
         "depth": VECTOR_DEPTH,
         "deep": KEYWORD_DEPTH,
         **where.values(),
@@ -155,21 +158,26 @@ async def candidates(graph: Graph, asked: Asked) -> Candidates:
         thorough = replace(arms, filter_in_index=True)
         deeper = {"deep": EVERYTHING, "depth": VECTOR_DEPTH if sure is None else SURE_DEPTH}
         near, _, matching, _ = await graph.read(search_statement(thorough), **parameters | deeper)
-    found = _Found([*near, *matching])
+    near, matching = _intact(near, asked.whole), _intact(matching, asked.whole)
     return Candidates(
-        [(row[0], row[1]) for row in near if row[0] in found],
-        [(row[0], row[1]) for row in matching if row[0] in found],
-        found,
+        [(row[0], row[1]) for row in near],
+        [(row[0], row[1]) for row in matching],
+        _Found([*near, *matching]),
         {row[0]: (row[3], row[4]) for row in (*near, *matching) if row[3] is not None and row[4] is not None},
         frozenset(row[0] for row in (*near, *matching) if row[5]),
     )
 
 
+def _intact(rows: Sequence[list[Any]], whole: int) -> list[list[Any]]:
+    """The rows but for those of things that went while they were read."""
+    return [row for place, row in enumerate(rows) if row[0] is not None and (place >= whole or any_whole(row[2]))]
+
+
 class _Found(Mapping[str, object]):
-    """The things of the rows by id, but for those that went while they were read; each made when it is asked for."""
+    """The things of the rows that were read, by id; each made when it is asked for."""
 
     def __init__(self, rows: Sequence[list[Any]]) -> None:
-        self._rows = {node_id: row for node_id, _, row, *_ in rows if any_whole(row)}
+        self._rows = {node_id: row for node_id, _, row, *_ in rows if row is not None}
 
     def __getitem__(self, node_id: str) -> object:
         return any_value(self._rows[node_id])

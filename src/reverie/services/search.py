@@ -1,7 +1,7 @@
 """Search: both arms asked at once, fused into one ranking, read page by page."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
@@ -18,9 +18,13 @@ from reverie.domain.search import SearchFilter, SearchMode, check_search, search
 from reverie.domain.text import highlights, query_words
 from reverie.domain.times import named_times
 from reverie.errors import BadInput, Unavailable, Unsupported
+from reverie.graph.nodes import nodes_by_id
 from reverie.graph.search import Asked, candidates
 from reverie.resources import Resources
 from reverie.services.embedding import embed_query
+
+_READ_BESIDE = 20
+"""Candidates of each arm that are read whole beyond the page's end: most that others overtake are still among them."""
 
 
 @dataclass(slots=True)
@@ -89,7 +93,8 @@ async def search(
             # no hits at all would read as if there were nothing to find, and other hits as if they were the next
             asked = "mode is SEMANTIC" if mode is SearchMode.SEMANTIC else "the pages before were found by meaning too"
             raise Unavailable(f"the question could not be embedded, and {asked}: ask again, or by word")
-    by_meaning, words = vector is not None, query_words(query)
+    by_meaning, words, times = vector is not None, query_words(query), named_times(query, from_ms(begun.at))
+    start = begun.rank
     looked_for = Asked(
         tenant=tenant,
         number=await resources.tenant_number(tenant),
@@ -99,23 +104,34 @@ async def search(
         words=words if mode is not SearchMode.SEMANTIC else (),
         forms=list(islice(name_forms(query), policy.NAMES_ASKED)),
         sure=None if least_sure is None else (least_sure, resources.dreaming.half_lives),
+        # a named time is looked for in all of them
+        whole=policy.ARM_DEPTH if times else start + first + _READ_BESIDE,
         now=now_ms(),
     )
     found = await candidates(resources.graph, looked_for)
-    times = named_times(query, from_ms(begun.at))
     ranking = rank(found, times)
+    page = ranking[start : start + first]
+    things = await _read(resources, tenant, [ranked.item for ranked in page], found.found, looked_for.now)
     # where nothing depends on the instant, equal searches have equal cursors
-    start, at = begun.rank, begun.at if times else 0
+    at = begun.at if times else 0
     hits = [
-        Hit(
-            encode_cursor(tenant, scope, (start + place, at, int(by_meaning))),
-            found.found[ranked.item],
-            ranked,
-            words,
-        )
-        for place, ranked in enumerate(ranking[start : start + first], start=1)
+        Hit(encode_cursor(tenant, scope, (start + place, at, int(by_meaning))), things[ranked.item], ranked, words)
+        for place, ranked in enumerate(page, start=1)
+        if ranked.item in things
     ]
     return Hits(hits, len(ranking) > start + first, start > 0)
+
+
+async def _read(
+    resources: Resources, tenant: str, ids: Sequence[str], found: Mapping[str, object], now: int
+) -> dict[str, object]:
+    """The things of a page by id: those that were read with the ranking, and the others, unless they went meanwhile."""
+    things = {node_id: found[node_id] for node_id in ids if node_id in found}
+    others = [node_id for node_id in ids if node_id not in found]
+    if others:
+        read = await nodes_by_id(resources.graph, tenant, others, now=now)
+        things.update((node_id, thing) for node_id, thing in zip(others, read, strict=True) if thing is not None)
+    return things
 
 
 class _Begun(NamedTuple):

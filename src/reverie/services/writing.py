@@ -6,11 +6,15 @@ from typing import Any, TypeVar, cast
 from reverie.domain.clock import EARLIEST_MS, now_ms
 from reverie.domain.ids import well_formed
 from reverie.errors import NotFound, Refusals
+from reverie.graph.commits import forget_receipts
 from reverie.graph.nodes import nodes_by_id
 from reverie.graph.writes import Done, Write, Writer
 from reverie.resources import Resources
 
 T = TypeVar("T")
+
+FORGOTTEN_AT_ONCE = 1_000
+"""Receipts taken away in one transaction."""
 
 
 async def write(
@@ -33,6 +37,11 @@ async def write(
     number = await resources.tenant_number(tenant)
     wanted = Write(tenant, number, field, draft, now_ms(), key, weight, logged)
     return await resources.commits.write(writer, wanted, asked=draft if asked is None else asked)
+
+
+async def forget_keys(resources: Resources) -> int:
+    """Forgets some of the `clientMutationKey`s that count no more, and what they made; how many."""
+    return await forget_receipts(resources.graph, now_ms(), FORGOTTEN_AT_ONCE)
 
 
 async def read_back(resources: Resources, tenant: str, ids: Sequence[str], kind: type[T]) -> list[T]:

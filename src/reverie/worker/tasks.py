@@ -8,7 +8,7 @@ from typing import Any
 from reverie.errors import ReverieError
 from reverie.graph.dreaming import Lease
 from reverie.resources import Resources
-from reverie.services import communities, documents, dreaming, embedding, enrichment
+from reverie.services import communities, documents, dreaming, embedding, enrichment, writing
 
 log = logging.getLogger("reverie.worker")
 
@@ -62,6 +62,12 @@ async def erase_expired(resources: Resources) -> None:
         pass
 
 
+async def forget_keys(resources: Resources) -> None:
+    """Forgets the keys of mutations that count no more, until none is left."""
+    while await writing.forget_keys(resources):
+        pass
+
+
 async def sweep_orphans(resources: Resources) -> None:
     """Takes away, for ever, what the server made and nothing leads to any more; a stretch at a time."""
     swept = enrichment.Sweep()
@@ -86,6 +92,7 @@ async def find_communities(resources: Resources) -> None:
 HOUSEKEEPING: tuple[tuple[float, Task], ...] = (
     (5.0, sweep),
     (10.0, erase_expired),
+    (600.0, forget_keys),
     (1.0, enrich),
     (1.0, read_documents),
 )
