@@ -44,5 +44,5 @@ def test_a_key_comes_back_from_its_cursor(key: tuple[str | int | float, ...]) ->
     ids=["empty", "object", "short", "null", "member object", "deep", "deeper", "blank"],
 )
 def test_a_mark_alone_makes_no_cursor(body: bytes) -> None:
-    with pytest.raises(BadInput, match="^after: not a cursor of this connection$"):
+    with pytest.raises(BadInput, match=r"^after: not a cursor of this connection$"):
         decode_cursor("tenant", "memories", marked("tenant", body), "after")
