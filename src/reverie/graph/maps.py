@@ -43,6 +43,8 @@ _FAN_LEAST = 20
 """The others bring in a share of the limit each, or this many."""
 _STARTS_SHARE = 10
 """The share of the limit at which a map of the whole tenant starts, the rest being what is around."""
+_COMPARED_LEAST = 100
+"""Of each kind twice as many as a map starts at have their edges counted, or this many."""
 _LABEL = 200
 """Characters of a text that are read for a label."""
 
@@ -94,22 +96,26 @@ def _centres() -> str:
 
 
 def _most_connected() -> str:
-    """From the nodes with the most edges among as many of each kind as the map may have, found by an index.
+    """From the nodes with the most edges among the first of each kind, found by an index.
 
     Topics and entities come by their noted degree, which is a little old; all others come newest first, and few have
     many edges. Where all there is fits on the map, all of it is there from the start.
     """
     arms = " UNION ALL ".join(
-        f"UNWIND [label IN $labels WHERE label = '{kind.label}'] AS wanted CALL () {{ {_candidates(kind)} }} RETURN x"
+        f"UNWIND [label IN $labels WHERE label = '{kind.label}'] AS wanted "
+        f"CALL () {{ {_candidates(kind)} }} RETURN collect(x) AS first"
         for kind in _KINDS
     )
     return (
-        f"CALL (some) {{ CALL () {{ {arms} }} WITH x AS n "
-        f"WITH n, {_DEGREE} AS degree ORDER BY degree DESC, n.id DESC RETURN collect(n) AS found }} "
+        f"CALL (some) {{ CALL () {{ {arms} }} "
+        "WITH some, collect(first) AS firsts, sum(size(first)) AS there "
+        "UNWIND firsts AS first UNWIND CASE WHEN there > $limit THEN first[..$compared] ELSE first END AS n "
+        f"WITH n, there, {_DEGREE} AS degree ORDER BY degree DESC, n.id DESC "
+        "RETURN collect(n) AS found, coalesce(max(there), 0) AS there } "
         "CALL () { UNWIND [label IN $labels WHERE label = 'Subject'] AS wanted "
         f"CALL () {{ {_newest('b', 'Belief', 'validFrom')} RETURN b }} WITH b WHERE b.epistemicStatus = 'ACTIVE' "
         "WITH b.subjectId AS s, count(*) AS beliefs ORDER BY beliefs DESC, s RETURN collect(s) AS known } "
-        "WITH some, found, known, size(found) + size(known) > $limit AS more "
+        "WITH some, found, known, there + size(known) > $limit AS more "
         "WITH some, CASE WHEN more THEN found[..$starts] ELSE found END AS nodes, known, more "
         "WITH some, nodes, CASE WHEN NOT more THEN known WHEN nodes = [] THEN known[..$starts] "
         "ELSE known[..CASE WHEN size(nodes) < $limit THEN $starts_beside ELSE 0 END] END AS subjects, more "
@@ -219,6 +225,7 @@ async def read_map(graph: Graph, tenant: str, wanted: MapQuery, *, now: int) -> 
         limit=limit,
         candidates=limit + 1,
         starts=starts,
+        compared=limit + 1 if wanted.depth == 0 else max(_COMPARED_LEAST, 2 * starts),
         starts_beside=max(1, starts // _STARTS_SHARE),
         few=_FEW,
         fan=limit,
