@@ -284,6 +284,12 @@ async def test_what_most_leads_to_comes_first(api: Api) -> None:
     assert found["truncated"]
 
 
+NOTED_BEFORE = """
+MATCH (x:Topic) WHERE x.tenant = $t WITH x, x.name = 'hub' AS hub ORDER BY hub DESC, x.id LIMIT 51
+SET x.degree = CASE WHEN hub THEN 2 ELSE 3 END
+"""
+
+
 async def test_a_large_tenant_starts_at_its_most_connected(api: Api, resources: Resources) -> None:
     memories = [
         {"content": f"note {n}", "topics": [{"name": "hub"}, {"name": f"topic {n}"}], "enrich": False}
@@ -299,6 +305,11 @@ async def test_a_large_tenant_starts_at_its_most_connected(api: Api, resources: 
         assert found["truncated"]
         assert (found["nodes"][0]["label"], found["nodes"][0]["weight"]) == ("hub", 300.0)
         assert len(found["nodes"]) == limit
+
+    # degrees that are noted are old: fifty had more than it when the worker looked
+    await resources.graph.execute(NOTED_BEFORE, t=api.tenant)
+    found = await drawn(api, depth=2, limit=200)
+    assert (found["nodes"][0]["label"], found["nodes"][0]["weight"]) == ("hub", 300.0)
 
 
 @pytest.mark.parametrize(

@@ -36,12 +36,14 @@ def test_a_key_comes_back_from_its_cursor(key: tuple[str | int | float, ...]) ->
         b"{}",
         b"[1]",
         b'[1,"memories",null]',
+        b'[1,"memories",true]',
+        b'[1,"memories",9223372036854775808]',
         b'[1,"memories",{"a":1}]',
         b'[1,"memories",' + b"[" * 400 + b"]" * 400 + b"]",
         b'[1,"memories",' + b"[" * 100_000 + b"]" * 100_000 + b"]",
         b'[ 1,"memories"]',
     ],
-    ids=["empty", "object", "short", "null", "member object", "deep", "deeper", "blank"],
+    ids=["empty", "object", "short", "null", "bool", "too large", "member object", "deep", "deeper", "blank"],
 )
 def test_a_mark_alone_makes_no_cursor(body: bytes) -> None:
     with pytest.raises(BadInput, match=r"^after: not a cursor of this connection$"):

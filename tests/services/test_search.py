@@ -26,11 +26,13 @@ from reverie.domain.events import EventDraft, EventType
 from reverie.domain.facts import FactBatch, FactDraft
 from reverie.domain.ids import new_id
 from reverie.domain.memories import MemoryBatch, MemoryDraft, MemoryFilter, MemoryType
-from reverie.domain.search import VECTOR_KINDS, SearchFilter, SearchKind, SearchMode
+from reverie.domain.search import VECTOR_KINDS, Candidates, SearchFilter, SearchKind, SearchMode
 from reverie.domain.topics import TopicRef
 from reverie.errors import BadInput, Refusals, TooLarge, Unavailable, Unsupported
 from reverie.graph import conversations, memories
 from reverie.graph.schema import await_words
+from reverie.graph.search import Asked, candidates
+from reverie.graph.store import Graph
 from reverie.graph.writes import Write
 from reverie.resources import Resources
 from reverie.services.beliefs import upsert_belief
@@ -354,7 +356,9 @@ async def test_a_page_that_can_not_be_is_refused(resources: Resources, tenant: s
 # ---------------------------------------------------------------- names and times
 
 
-async def test_what_neighbours_lift_from_far_behind_is_read_too(resources: Resources, tenant: str) -> None:
+async def test_what_neighbours_lift_from_far_behind_is_read_too(
+    resources: Resources, tenant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chance = random.Random(7)  # noqa: S311 - no secret
     talk = (await create_conversation(resources, tenant, ConversationDraft("berth"), None)).id
     between = [(MemoryDraft(content=f"note {place}"), near(chance, 0.5)) for place in range(60)]
@@ -367,6 +371,17 @@ async def test_what_neighbours_lift_from_far_behind_is_read_too(resources: Resou
     lifted = next(hit for hit in hits.edges if hit.node.id == made[-2])
     assert (lifted.node.content, lifted.ranked.semantic_rank, len(hits.edges)) == ("turn", 63, 6)
     assert resources.graph.statements - before == 2
+
+    async def and_one_goes(graph: Graph, asked: Asked) -> Candidates:
+        found = await candidates(graph, asked)
+        await graph.execute("MATCH (m:Memory {id: $id}) DETACH DELETE m", id=made[-2])
+        return found
+
+    monkeypatch.setattr("reverie.services.search.candidates", and_one_goes)
+    left = await search(resources, tenant, "berth", mode=SearchMode.SEMANTIC, first=6, vector=QUERY)
+
+    assert made[-2] not in ids(left)
+    assert (len(left.edges), left.has_next) == (6, True)
 
 
 async def test_what_mentions_an_entity_that_the_question_names_comes_first(resources: Resources, tenant: str) -> None:

@@ -41,11 +41,16 @@ def decode_cursor(tenant: str, scope: str, cursor: str, name: str) -> Key:
     if (
         not isinstance(found, list)
         or found[:2] != [_VERSION, scope]
-        or not all(isinstance(part, str | int | float) for part in found[2:])
+        or not all(map(_may_be_part, found[2:]))
         or cursor != encode_cursor(tenant, scope, tuple(found[2:]))
     ):
         raise BadInput(f"{name}: not a cursor of this connection", (name,))
     return tuple(found[2:])
+
+
+def _may_be_part(part: object) -> bool:
+    """Whether it may be part of a key: a text, or a number that Neo4j has, too."""
+    return type(part) in (str, float) or (type(part) is int and -(2**63) <= part < 2**63)
 
 
 def _mark(tenant: str, body: bytes) -> bytes:

@@ -18,7 +18,7 @@ from reverie.domain import policy
 from reverie.domain.checks import Checks
 from reverie.errors import Conflict, Refusals, Unavailable
 from reverie.graph.schema import await_words
-from reverie.graph.store import CommitUnknown, Contended, Graph, Transaction
+from reverie.graph.store import CommitUnknown, Contended, Graph, Raced, Transaction
 from reverie.graph.writes import Done, Outcome, Write, Writer
 
 JOINED_MOST = 100
@@ -55,6 +55,7 @@ WRITE_RECEIPTS = """
 UNWIND $rows AS k
 MATCH (r:Receipt {tenant: k[0], field: k[1], key: k[2]})
 SET r.digest = k[3], r.result = k[4], r.createdAt = k[5]
+RETURN count(*)
 """
 READ_RECEIPT = "MATCH (r:Receipt {tenant: $t, field: $field, key: $key}) RETURN [r.digest, r.result, r.createdAt]"
 DROP_RECEIPTS = """
@@ -69,7 +70,7 @@ RETURN count(*)
 
 
 async def forget_receipts(graph: Graph, now: int, limit: int) -> int:
-    """Takes away receipts that count no more, but for those that are written anew meanwhile; how many."""
+    """Takes away some receipts that count no more, but for those that are written anew meanwhile; how many."""
     return int(await graph.write(FORGET_RECEIPTS, oldest=_oldest(now), limit=limit))
 
 
@@ -237,8 +238,9 @@ class Commits:
             if job.key in keys and job.key is not None and not isinstance(outcome, Refusals):
                 rows.setdefault(job.key, [*job.key, job.write.digest, orjson.dumps(outcome).decode(), job.write.now])
         dropped = [list(key) for key in keys if key not in rows]
-        if rows:
-            await transaction.run(WRITE_RECEIPTS, rows=list(rows.values()))
+        if rows and await transaction.run(WRITE_RECEIPTS, rows=list(rows.values())) < len(rows):
+            # one was taken away while its lock was waited for
+            raise Raced
         if dropped:
             await transaction.run(DROP_RECEIPTS, keys=dropped)
 

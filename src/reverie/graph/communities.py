@@ -8,6 +8,7 @@ from reverie.domain import policy
 from reverie.domain.communities import CO_OCCURS, CommunityAlgorithm, Detection, Edge, Group
 from reverie.domain.ids import new_id
 from reverie.domain.names import normal_form
+from reverie.graph.nodes import lock_nodes
 from reverie.graph.store import Graph, Transaction
 from reverie.graph.writes import Outcome, Write
 
@@ -108,9 +109,6 @@ COMMUNITIES_NOW = """
 MATCH (c:Community) WHERE c.tenant = $t AND c.form >= '' AND c.id >= '' AND c.algorithm = $algorithm
 RETURN collect([c.id, [(x:Topic)-[:BELONGS_TO]->(c) | x.id]])
 """
-LOCK_TOPICS = """
-MATCH (x:Topic&Node) WHERE x.id IN $ids AND x.tenant = $t WITH x ORDER BY x.id SET x.lockedAt = $now
-"""
 DELETE_COMMUNITIES = "UNWIND $ids AS i MATCH (c:Community&Node {id: i}) DETACH DELETE c"
 CREATE_COMMUNITIES = """
 UNWIND $rows AS row CREATE (c:Community:Node) SET c = row.properties
@@ -142,8 +140,13 @@ async def _replace(transaction: Transaction, write: Write) -> Outcome:
     ids = {tuple(sorted(topics)): node_id for node_id, topics in before}
     kept = {group.topics: ids[group.topics] for group in found.groups if group.topics in ids}
     new = [(new_id(), group) for group in found.groups if group.topics not in kept]
-    gone = sorted({row[0] for row in before} - set(kept.values()))
-    await lock_topics(transaction, write, [topic for _, group in new for topic in group.topics])
+    stay = set(kept.values())
+    going = {node_id: topics for node_id, topics in before if node_id not in stay}
+    gone = sorted(going)
+    if new or gone:
+        # topics come before communities for whoever deletes a topic, too
+        moved = {topic for group in (*going.values(), *(group.topics for _, group in new)) for topic in group}
+        await lock_nodes(transaction, write.tenant, moved, write.now)
     if gone:
         await transaction.run(DELETE_COMMUNITIES, ids=gone)
     if new:
@@ -173,14 +176,6 @@ def _properties(write: Write, node_id: str, group: Group, algorithm: CommunityAl
         "size": len(group.topics),
         "createdAt": write.now,
     }
-
-
-async def lock_topics(transaction: Transaction, write: Write, ids: Sequence[str]) -> None:
-    """Locks topics, in order: until the end neither is one deleted, nor put into a community by somebody else.
-
-    Comes before the locks of communities.
-    """
-    await transaction.run(LOCK_TOPICS, ids=list(ids), t=write.tenant, now=write.now)
 
 
 LOCK_COMMUNITIES_OF = """

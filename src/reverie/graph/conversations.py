@@ -107,6 +107,10 @@ LOCK_CONVERSATION = """
 MATCH (c:Conversation&Node {id: $id}) WHERE c.tenant = $t SET c.lockedAt = $now
 WITH c RETURN [(c)<-[:BELONGS_TO]-(m:Memory) | m.id]
 """
+STILL_MEMBERS = """
+UNWIND $ids AS i MATCH (m:Memory&Node {id: i}) SET m.lockedAt = $now
+WITH m WHERE m.conversationId = $id RETURN collect(m.id)
+"""
 HAS_EVENTS = "MATCH (c:Conversation&Node {id: $id}) RETURN EXISTS { (c)<-[:IN_THREAD]-(:Event) }"
 LEAVE_MEMORIES = """
 MATCH (c:Conversation&Node {id: $id})<-[:BELONGS_TO]-(m:Memory) SET m.lockedAt = $now
@@ -132,7 +136,9 @@ async def delete_conversations(transaction: Transaction, writes: Sequence[Write]
             continue
         gone = 0
         if deletion.delete_memories:
-            rows = [[write.tenant, member] for member in sorted(members)]
+            # one that went to another conversation meanwhile stays
+            still = await transaction.run(STILL_MEMBERS, id=deletion.id, ids=sorted(members), now=write.now)
+            rows = [[write.tenant, member] for member in still]
             gone = len(await transaction.run(DELETE_MEMORIES, rows=rows, now=write.now))
         await transaction.run(LEAVE_MEMORIES, id=deletion.id, now=write.now)
         await transaction.run(DELETE_CONVERSATION, id=deletion.id)

@@ -19,7 +19,7 @@ from reverie.domain.documents import (
 from reverie.domain.ids import new_id
 from reverie.errors import NotFound, Refusals
 from reverie.graph.names import OWNERS_BY_FORM
-from reverie.graph.store import Graph, Transaction
+from reverie.graph.store import Graph, Raced, Transaction
 from reverie.graph.writes import Outcome, Write
 
 T = TypeVar("T")
@@ -89,6 +89,9 @@ async def take_in(transaction: Transaction, writes: Sequence[Write]) -> list[Out
             properties=properties,
             now=write.now,
         )
+        if found is None:
+            # it was deleted while its lock was waited for
+            raise Raced
         new = found == properties["id"]
         if not new and status == DocumentStatus.FAILED:
             await transaction.run(READ_AGAIN, id=found, properties=properties)
@@ -218,6 +221,7 @@ CREATE (c:Chunk:Node:Unembedded) SET c = row CREATE (c)-[:PART_OF]->(d)
 """
 MENTION_ENTITIES = """
 UNWIND $rows AS k MATCH (c:Chunk&Node {id: k[0]}) MATCH (e:Entity&Node {id: k[1]}) MERGE (c)-[:MENTIONS]->(e)
+RETURN count(*)
 """
 END_DOCUMENT = """
 MATCH (d:Document&Node {id: $id}) SET d += $properties, d.owner = null, d.leaseUntil = null, d.untitled = null
@@ -225,12 +229,17 @@ WITH d CALL (d) { MATCH (o:Original)-[:ORIGINAL_OF]->(d) DETACH DELETE o }
 """
 
 
+class Outdated(Exception):
+    """What was looked up is no longer there: it is to be looked up again."""
+
+
 async def finish_document(
     graph: Graph, work: DocumentWork, reading: Reading, mentioned: Sequence[Sequence[str]], now: int
 ) -> bool:
     """Writes a document's chunks, all in one transaction; False where it went meanwhile, or is another's.
 
-    `mentioned` has the ids of the entities that each passage mentions.
+    `mentioned` has the ids of the entities that each passage mentions. Raises Outdated where one of them went since it
+    was looked up.
     """
 
     async def apply(transaction: Transaction) -> bool:
@@ -245,7 +254,9 @@ async def finish_document(
             await transaction.run(CREATE_CHUNKS, id=work.id, rows=some)
         pairs = sorted({(entity, key) for key, entities in zip(ids, mentioned, strict=True) for entity in entities})
         for pair in _batched(pairs, _ROWS_AT_ONCE):
-            await transaction.run(MENTION_ENTITIES, rows=[[key, entity] for entity, key in pair])
+            told = [[key, entity] for entity, key in pair]
+            if await transaction.run(MENTION_ENTITIES, rows=told) < len(told):
+                raise Outdated
         properties: dict[str, Any] = {"status": DocumentStatus.READY.value}
         if untitled and reading.title is not None:
             properties["title"] = reading.title

@@ -303,7 +303,9 @@ def _dream(row: Sequence[Any]) -> Dream:
 
 
 SETTLE_DREAMS = """
-MATCH (d:Dream) WHERE d.tenant = $t AND d.startedAt > 0 AND d.finishedAt IS NULL AND NOT EXISTS { (d)-[:RUNS]->() }
+MATCH (d:Dream) WHERE d.tenant = $t AND d.startedAt > 0 AND d.finishedAt IS NULL
+WITH d ORDER BY d.id SET d.lockedAt = $now
+WITH d WHERE d.finishedAt IS NULL AND NOT EXISTS { (d)-[:RUNS]->() }
 SET d.finishedAt = $now
 """
 

@@ -10,12 +10,11 @@ from reverie.domain.ids import new_id
 from reverie.domain.names import normal_form
 from reverie.domain.topics import TopicRef
 from reverie.errors import Refusal
-from reverie.graph.entities import delete_entities
 from reverie.graph.facts import FactRow, write_facts
 from reverie.graph.memories import ADD_ENTITIES, ADD_TOPICS, DELETE_MEMORIES
-from reverie.graph.names import OF_FORM, NamedRefs, resolve
+from reverie.graph.names import OF_FORM, NamedRefs, drop, lock_names_of, resolve
 from reverie.graph.store import Graph, Raced, Transaction
-from reverie.graph.topics import delete_topics
+from reverie.graph.topics import delete_bare, leave_communities
 from reverie.graph.writes import Write
 
 
@@ -215,12 +214,16 @@ async def sweep_orphans(graph: Graph, label: str, after: str, now: int, *, grace
 
 async def delete_orphans(graph: Graph, label: str, nodes: Sequence[tuple[str, str]], now: int) -> int:
     """Takes those of these topics or entities away that are still without any edge, under their locks; how many."""
-    delete = delete_topics if label == "Topic" else delete_entities
 
     async def work(transaction: Transaction) -> int:
         still = set(await transaction.run(STILL_ORPHANS, ids=sorted(node_id for _, node_id in nodes), now=now))
-        doomed = [Write(tenant, 0, "sweep", node_id, now) for tenant, node_id in sorted(nodes) if node_id in still]
-        await delete(transaction, doomed)
-        return len(doomed)
+        for tenant in sorted({tenant for tenant, _ in nodes}):
+            ids = sorted(node_id for owner, node_id in nodes if owner == tenant and node_id in still)
+            names = await lock_names_of(transaction, tenant, ids)
+            await drop(transaction, [key for keys in names.values() for key in keys])
+            if label == "Topic":
+                await leave_communities(transaction, ids, now)
+            await delete_bare(transaction, ids)
+        return len(still)
 
     return await graph.transact(work) if nodes else 0

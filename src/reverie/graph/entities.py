@@ -21,7 +21,7 @@ from reverie.graph.names import (
     named_properties,
 )
 from reverie.graph.store import Graph, Transaction
-from reverie.graph.topics import DELETE_NODES, Merge, lock_merged, move_common, refuse_merge
+from reverie.graph.topics import DELETE_NODES, Merge, held_sources, lock_merged, move_common, refuse_merge
 from reverie.graph.writes import Outcome, Write
 
 ENTITIES_BY_NAME = """
@@ -121,23 +121,14 @@ def _named(write: Write, name: str, type_: str, aliases: Sequence[str]) -> dict[
 ALL_NAMES = (
     "MATCH (n:Entity&Node) WHERE n.id IN $ids AND n.tenant = $t RETURN collect([n.id, n.name, n.type, n.aliases])"
 )
-MOVE_MEMORIES_OF_ENTITIES = """
-MATCH (into:Entity&Node {id: $into}) MATCH (m)-[old:MENTIONS]->(n:Entity&Node) WHERE n.id IN $ids
-DELETE old MERGE (m)-[:MENTIONS]->(into)
+MOVE_MEMORIES_OF_ENTITIES = f"{held_sources('Entity', 'MENTIONS')} DELETE old MERGE (m)-[:MENTIONS]->(into)"
+MOVE_ABOUT = f"""
+{held_sources("Entity", "ABOUT")}
+WITH into, m, old, old.byCaller AS byCaller
+DELETE old MERGE (m)-[r:ABOUT]->(into) SET r.byCaller = coalesce(r.byCaller, false) OR coalesce(byCaller, false)
 """
-MOVE_ABOUT = """
-MATCH (into:Entity&Node {id: $into}) MATCH (f)-[old:ABOUT]->(n:Entity&Node) WHERE n.id IN $ids
-WITH into, f, old, old.byCaller AS byCaller
-DELETE old MERGE (f)-[r:ABOUT]->(into) SET r.byCaller = coalesce(r.byCaller, false) OR coalesce(byCaller, false)
-"""
-MOVE_SUBJECTS = """
-MATCH (into:Entity&Node {id: $into}) MATCH (f)-[old:HAS_SUBJECT]->(n:Entity&Node) WHERE n.id IN $ids
-DELETE old MERGE (f)-[:HAS_SUBJECT]->(into)
-"""
-MOVE_OBJECTS = """
-MATCH (into:Entity&Node {id: $into}) MATCH (f)-[old:HAS_OBJECT]->(n:Entity&Node) WHERE n.id IN $ids
-DELETE old MERGE (f)-[:HAS_OBJECT]->(into)
-"""
+MOVE_SUBJECTS = f"{held_sources('Entity', 'HAS_SUBJECT')} DELETE old MERGE (m)-[:HAS_SUBJECT]->(into)"
+MOVE_OBJECTS = f"{held_sources('Entity', 'HAS_OBJECT')} DELETE old MERGE (m)-[:HAS_OBJECT]->(into)"
 
 
 async def merge_entities(transaction: Transaction, writes: Sequence[Write]) -> list[Outcome]:
@@ -154,7 +145,7 @@ async def _merge_entities(transaction: Transaction, write: Write) -> Outcome:
     if refused:
         return Refusals(refused)
     for statement in (MOVE_MEMORIES_OF_ENTITIES, MOVE_ABOUT, MOVE_SUBJECTS, MOVE_OBJECTS):
-        await transaction.run(statement, into=merge.into_id, ids=gone)
+        await transaction.run(statement, into=merge.into_id, ids=gone, now=write.now)
     await move_common(transaction, write, merge.into_id, gone)
     _, name, type_, aliases = rows[merge.into_id]
     every = [*aliases, *(known for merged in gone for known in (rows[merged][1], *rows[merged][3]))]

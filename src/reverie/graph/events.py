@@ -194,8 +194,11 @@ async def _lock_threads(
     for (tenant, name), conversation, untitled in await transaction.run(LOCK_THREADS, rows=rows, now=now):
         thread = (tenant, name)
         conversations[thread] = conversation
-        if untitled and (title := titles[thread]):
+        if untitled and (title := titles.get(thread)):
             named.append([conversation, message_titled(threads[thread][0].write.number, title)])
+    if conversations.keys() != threads.keys():
+        # one was deleted while its lock was waited for
+        raise Raced
     if named:
         await transaction.run(TITLE_THREADS, rows=named)
     return conversations

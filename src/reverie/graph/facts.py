@@ -166,7 +166,8 @@ async def update_facts(transaction: Transaction, writes: Sequence[Write]) -> lis
 async def _update_fact(transaction: Transaction, write: Write) -> Outcome:
     change: FactChange = write.draft
     row = await transaction.run(LOCK_FACT, id=change.id, t=write.tenant, now=write.now)
-    if row is None:
+    # one that was deleted while its lock was waited for has nothing left
+    if row is None or row[0] is None:
         return Refusals([NotFound("no fact has this id", ("id",))])
     subject = change.subject if given(change.subject) else row[0]
     predicate = change.predicate if given(change.predicate) else row[1]

@@ -13,6 +13,7 @@ from reverie.domain.memories import MemoryFilter, MemoryOrder
 from reverie.domain.names import part_form
 from reverie.domain.pages import Page, PageArgs, Span, span
 from reverie.domain.topics import NameOrder, NameOrderField
+from reverie.errors import BadInput
 from reverie.graph.filters import (
     NOTHING,
     SOME_EXPIRED,
@@ -274,8 +275,13 @@ async def page(graph: Graph, tenant: str, listing: Listing, args: PageArgs, *, n
 
 def _instant(wanted: Span, now: int) -> int:
     """The instant that the cursor of an earlier page kept, now on the first."""
-    key = wanted.after or wanted.before or ()
-    return int(key[2]) if len(key) > len(_LATEST_VALID.keys) else now
+    name, key = ("after", wanted.after) if wanted.after is not None else ("before", wanted.before)
+    if key is None or len(key) <= len(_LATEST_VALID.keys):
+        return now
+    instant = key[len(_LATEST_VALID.keys)]
+    if not isinstance(instant, int):
+        raise BadInput(f"{name}: not a cursor of this connection", (name,))
+    return instant
 
 
 async def size(graph: Graph, tenant: str, listing: Listing, *, now: int) -> int:

@@ -44,7 +44,7 @@ _FAN_LEAST = 20
 _STARTS_SHARE = 10
 """The share of the limit at which a map of the whole tenant starts, the rest being what is around."""
 _COMPARED_LEAST = 100
-"""Of each kind twice as many as a map starts at have their edges counted, or this many."""
+"""Of each kind twice as many as a map starts at have their edges counted, or this many; all where no step follows."""
 _LABEL = 200
 """Characters of a text that are read for a label."""
 

@@ -49,7 +49,7 @@ CALL () { UNWIND $topics AS i OPTIONAL MATCH (n:Topic&Node {id: i}) RETURN colle
 CALL () { UNWIND $entities AS i OPTIONAL MATCH (n:Entity&Node {id: i}) RETURN collect(CASE WHEN n IS NULL THEN [] ELSE [n] END) AS entities }
 CALL () { UNWIND $conversations AS i OPTIONAL MATCH (n:Conversation&Node {id: i}) RETURN collect(CASE WHEN n IS NULL THEN [] ELSE [n] END) AS conversations }
 CALL () { UNWIND $contexts AS k OPTIONAL MATCH (n:Memory&Node {id: k[0]}) SET n.lockedAt = $now
-  RETURN collect(CASE WHEN n IS NULL OR right(n.content, $most) <> k[1] THEN k END) AS gone }
+  RETURN collect(CASE WHEN n.content IS NULL OR right(n.content, $most) <> k[1] THEN k END) AS gone }
 FOREACH (place IN range(0, size($counts) - 1) | FOREACH (c IN conversations[place] |
   SET c.updatedAt = CASE WHEN c.updatedAt < $now THEN $now ELSE c.updatedAt END, c.places = coalesce(c.places, 0) + $counts[place]))
 FOREACH (row IN $rows |

@@ -11,7 +11,7 @@ from reverie.domain.memories import MemoryDraft
 from reverie.domain.names import normal_form
 from reverie.domain.topics import TopicRef
 from reverie.errors import AlreadyExists, BadInput, NotFound, Refusal
-from reverie.graph.store import Transaction
+from reverie.graph.store import Raced, Transaction
 from reverie.graph.words import words_of
 from reverie.graph.writes import Write
 
@@ -65,6 +65,7 @@ GIVE_NAMES = """
 UNWIND $rows AS k
 MATCH (x:Name {tenant: k[0], kind: k[1], form: k[2], type: k[3]}) MATCH (n:Node {id: $id})
 MERGE (x)-[:NAMES]->(n)
+RETURN count(*)
 """
 LOCK_NAMES_OF = """
 MATCH (n:Node) WHERE n.id IN $ids AND n.tenant = $t
@@ -282,8 +283,9 @@ async def claim(transaction: Transaction, keys: Sequence[tuple[NameKey, Path]], 
 
 
 async def give(transaction: Transaction, keys: Sequence[NameKey], owner: str) -> None:
-    """Lets locked names lead to their owner."""
-    await transaction.run(GIVE_NAMES, rows=[list(key) for key in keys], id=owner)
+    """Lets locked names lead to their owner; Raced where one was dropped while its lock was waited for."""
+    if await transaction.run(GIVE_NAMES, rows=[list(key) for key in keys], id=owner) < len(keys):
+        raise Raced
 
 
 async def lock_names_of(transaction: Transaction, tenant: str, ids: Sequence[str]) -> dict[str, list[NameKey]]:

@@ -19,7 +19,9 @@ from reverie.graph.words import LABELS, LETTERS
 VECTOR_DEPTH = 200
 """Neighbours asked of the vector index: asked for no more than are used, a large index loses true ones."""
 KEYWORD_DEPTH = 200
-"""Hits asked of the full-text index before what is expired or filtered is taken out."""
+"""Hits asked of the full-text index before what is expired is taken out."""
+FILTERED_KEYWORD_DEPTH = 400
+"""The same where a filter takes out some, too."""
 SURE_DEPTH = 1_000
 """Neighbours asked for where beliefs that are too unsure took the places of others: no index knows how sure they are."""
 EVERYTHING = 2_147_483_647
@@ -148,12 +150,12 @@ async def candidates(graph: Graph, asked: Asked) -> Candidates:
         "most": policy.ARM_DEPTH,
         "whole": asked.whole,
         "depth": VECTOR_DEPTH,
-        "deep": KEYWORD_DEPTH,
+        "deep": FILTERED_KEYWORD_DEPTH if where.predicates else KEYWORD_DEPTH,
         **where.values(),
     }
     near, vectors, matching, hits = await graph.read(search_statement(arms), **parameters)
     short_of_near = semantic and not arms.filter_in_index and len(near) < policy.ARM_DEPTH <= vectors
-    short_of_words = len(matching) < policy.ARM_DEPTH and hits >= KEYWORD_DEPTH
+    short_of_words = len(matching) < policy.ARM_DEPTH and hits >= parameters["deep"]
     if short_of_near or short_of_words:
         thorough = replace(arms, filter_in_index=True)
         deeper = {"deep": EVERYTHING, "depth": VECTOR_DEPTH if sure is None else SURE_DEPTH}

@@ -6,8 +6,19 @@ from dataclasses import dataclass
 from reverie.domain.ids import new_id
 from reverie.domain.names import normal_form
 from reverie.errors import BadInput, NotFound, Refusal, Refusals
-from reverie.graph.communities import lock_communities_of, lock_topics, settle_communities
-from reverie.graph.names import TOPIC, claim, drop, give, lock_names_of, name_words, named_properties, topic_key
+from reverie.graph.communities import lock_communities_of, settle_communities
+from reverie.graph.names import (
+    TOPIC,
+    NameKey,
+    claim,
+    drop,
+    give,
+    lock_names_of,
+    name_words,
+    named_properties,
+    topic_key,
+)
+from reverie.graph.nodes import lock_nodes
 from reverie.graph.store import Graph, Transaction
 from reverie.graph.writes import Outcome, Write
 
@@ -110,16 +121,24 @@ class Merge:
     from_ids: tuple[str, ...]
 
 
+def held_sources(label: str, edge: str) -> str:
+    """The Cypher of a merge's beginning: into, and each m with its edge old to what is merged, under the lock of m.
+
+    Matched anew after the lock: whoever held it may have taken the edge away.
+    """
+    return (
+        f"MATCH (into:{label}&Node {{id: $into}}) MATCH (m)-[:{edge}]->(n:{label}&Node) WHERE n.id IN $ids "
+        "WITH DISTINCT into, m ORDER BY m.id SET m.lockedAt = $now "
+        f"WITH into, m MATCH (m)-[old:{edge}]->(n:{label}&Node) WHERE n.id IN $ids"
+    )
+
+
 FOUND_TOPICS = "MATCH (n:Topic&Node) WHERE n.id IN $ids AND n.tenant = $t RETURN collect(n.id)"
-LOCK_NODES = "MATCH (n:Node) WHERE n.id IN $ids AND n.tenant = $t WITH n ORDER BY n.id SET n.lockedAt = $now"
 MOVE_NAMES = """
 MATCH (into:Node {id: $into}) MATCH (x:Name)-[old:NAMES]->(n:Node) WHERE n.id IN $ids
 DELETE old MERGE (x)-[:NAMES]->(into)
 """
-MOVE_MEMORIES_OF_TOPICS = """
-MATCH (into:Topic&Node {id: $into}) MATCH (m)-[old:HAS_TOPIC]->(n:Topic&Node) WHERE n.id IN $ids
-DELETE old MERGE (m)-[:HAS_TOPIC]->(into)
-"""
+MOVE_MEMORIES_OF_TOPICS = f"{held_sources('Topic', 'HAS_TOPIC')} DELETE old MERGE (m)-[:HAS_TOPIC]->(into)"
 LEAVE_COMMUNITIES = "MATCH (n:Topic&Node)-[r:BELONGS_TO]->() WHERE n.id IN $ids DELETE r"
 MOVE_RELATED = """
 MATCH (into:Node {id: $into}) MATCH (n:Node)-[old:RELATED_TO]-(o:Node) WHERE n.id IN $ids AND NOT o.id IN $ids AND o.id <> $into
@@ -135,7 +154,7 @@ FOREACH (_ IN CASE WHEN outgoing THEN [] ELSE [1] END |
   ON MATCH SET r.weight = CASE WHEN r.weight < weight THEN weight ELSE r.weight END)
 """
 DROP_RELATED = "MATCH (n:Node)-[r:RELATED_TO]-() WHERE n.id IN $ids DELETE r"
-DELETE_MERGED = "MATCH (n:Node) WHERE n.id IN $ids DELETE n"
+DELETE_BARE = "MATCH (n:Node) WHERE n.id IN $ids DELETE n"
 DELETE_NODES = "MATCH (n:Node) WHERE n.id IN $ids DETACH DELETE n"
 TOUCH_NODE = "MATCH (n:Node {id: $id}) SET n.updatedAt = $now"
 
@@ -154,28 +173,40 @@ async def _merge_topics(transaction: Transaction, write: Write) -> Outcome:
     )
     if refused:
         return Refusals(refused)
-    await transaction.run(MOVE_MEMORIES_OF_TOPICS, into=merge.into_id, ids=gone)
-    communities = await lock_communities_of(transaction, gone, write.now)
-    await transaction.run(LEAVE_COMMUNITIES, ids=gone)
-    await settle_communities(transaction, communities)
+    await transaction.run(MOVE_MEMORIES_OF_TOPICS, into=merge.into_id, ids=gone, now=write.now)
+    await leave_communities(transaction, gone, write.now)
     await move_common(transaction, write, merge.into_id, gone)
     return {"topic": merge.into_id}
+
+
+async def leave_communities(transaction: Transaction, ids: Sequence[str], now: int) -> None:
+    """Takes topics, which are locked, out of their communities."""
+    communities = await lock_communities_of(transaction, ids, now)
+    await transaction.run(LEAVE_COMMUNITIES, ids=list(ids))
+    await settle_communities(transaction, communities)
 
 
 async def lock_merged(transaction: Transaction, write: Write, ids: Sequence[str]) -> None:
     """Locks what is to be merged against renaming, relating and other merges."""
     await lock_names_of(transaction, write.tenant, ids)
-    await transaction.run(LOCK_NODES, ids=list(ids), t=write.tenant, now=write.now)
+    await lock_nodes(transaction, write.tenant, ids, write.now)
 
 
 async def move_common(transaction: Transaction, write: Write, into: str, gone: Sequence[str]) -> None:
     """What merging does for topics and entities alike: relations and names move, what is merged goes."""
     await transaction.run(MOVE_RELATED, into=into, ids=list(gone))
-    await transaction.run(DROP_RELATED, ids=list(gone))
     await transaction.run(MOVE_NAMES, into=into, ids=list(gone))
-    # not detached: an edge that a memory drew meanwhile makes this fail, and the merge moves it when it runs again
-    await transaction.run(DELETE_MERGED, ids=list(gone))
+    await delete_bare(transaction, gone)
     await transaction.run(TOUCH_NODE, id=into, now=write.now)
+
+
+async def delete_bare(transaction: Transaction, ids: Sequence[str]) -> None:
+    """Deletes topics or entities that nothing but others of their kind is to be related to any more.
+
+    An edge that a memory drew meanwhile makes it fail: the transaction, which is run again, finds it then.
+    """
+    await transaction.run(DROP_RELATED, ids=list(ids))
+    await transaction.run(DELETE_BARE, ids=list(ids))
 
 
 def refuse_merge(merge: Merge, found: set[str], kind: str) -> list[Refusal]:
@@ -196,9 +227,13 @@ def refuse_merge(merge: Merge, found: set[str], kind: str) -> list[Refusal]:
 async def delete_topics(transaction: Transaction, writes: Sequence[Write]) -> list[Outcome]:
     """Deletes topics (drafts: ids) with their names; outcome: `deletedId`."""
     outcomes: list[Outcome] = []
+    names: dict[str, list[NameKey]] = {}
+    for tenant in sorted({write.tenant for write in writes}):
+        ids = [write.draft for write in writes if write.tenant == tenant]
+        names.update(await lock_names_of(transaction, tenant, ids))
+        # a community may take one in until it is locked
+        await lock_nodes(transaction, tenant, ids, writes[0].now)
     for write in writes:
-        names = await lock_names_of(transaction, write.tenant, [write.draft])
-        await lock_topics(transaction, write, [write.draft])
         if not await transaction.run(FOUND_TOPICS, ids=[write.draft], t=write.tenant):
             outcomes.append(_missing())
             continue

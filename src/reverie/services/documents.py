@@ -192,7 +192,12 @@ async def _read_through(resources: Resources, work: DocumentWork) -> tuple[Readi
 
 
 async def _finish(resources: Resources, work: DocumentWork, reading: Reading, mentioned: list[list[str]]) -> None:
-    if await documents.finish_document(resources.graph, work, reading, mentioned, now_ms()):
+    try:
+        finished = await documents.finish_document(resources.graph, work, reading, mentioned, now_ms())
+    except documents.Outdated:
+        await _finish(resources, work, reading, await _mentioned(resources, work, reading))
+        return
+    if finished:
         resources.unembedded.set()
         await await_words(resources.graph)
 

@@ -20,11 +20,12 @@ from reverie.domain.times import named_times
 from reverie.errors import BadInput, Unavailable, Unsupported
 from reverie.graph.nodes import nodes_by_id
 from reverie.graph.search import Asked, candidates
+from reverie.graph.store import Graph
 from reverie.resources import Resources
 from reverie.services.embedding import embed_query
 
 _READ_BESIDE = 20
-"""Candidates of each arm that are read whole beyond the page's end: most that others overtake are still among them."""
+"""Candidates of each arm that are read whole beyond the page's end: most that rise onto the page are among them."""
 
 
 @dataclass(slots=True)
@@ -109,29 +110,30 @@ async def search(
         now=now_ms(),
     )
     found = await candidates(resources.graph, looked_for)
-    ranking = rank(found, times)
-    page = ranking[start : start + first]
-    things = await _read(resources, tenant, [ranked.item for ranked in page], found.found, looked_for.now)
+    page = slice(start, start + first)
+    ranking, things = await _with_things(resources.graph, looked_for, rank(found, times), page, found.found)
     # where nothing depends on the instant, equal searches have equal cursors
     at = begun.at if times else 0
     hits = [
-        Hit(encode_cursor(tenant, scope, (start + place, at, int(by_meaning))), things[ranked.item], ranked, words)
-        for place, ranked in enumerate(page, start=1)
-        if ranked.item in things
+        Hit(encode_cursor(tenant, scope, (start + place, at, int(by_meaning))), thing, ranked, words)
+        for place, (ranked, thing) in enumerate(zip(ranking[page], things, strict=True), start=1)
     ]
     return Hits(hits, len(ranking) > start + first, start > 0)
 
 
-async def _read(
-    resources: Resources, tenant: str, ids: Sequence[str], found: Mapping[str, object], now: int
-) -> dict[str, object]:
-    """The things of a page by id: those that were read with the ranking, and the others, unless they went meanwhile."""
-    things = {node_id: found[node_id] for node_id in ids if node_id in found}
-    others = [node_id for node_id in ids if node_id not in found]
-    if others:
-        read = await nodes_by_id(resources.graph, tenant, others, now=now)
-        things.update((node_id, thing) for node_id, thing in zip(others, read, strict=True) if thing is not None)
-    return things
+async def _with_things(
+    graph: Graph, asked: Asked, ranking: Sequence[Ranked[str]], page: slice, found: Mapping[str, object]
+) -> tuple[Sequence[Ranked[str]], list[object]]:
+    """The ranking with the things of one page of it: those that were found whole, and the others, which are read now.
+
+    What went meanwhile is in the ranking no more.
+    """
+    others: dict[str, object] = {}
+    while missing := [one.item for one in ranking[page] if one.item not in found and one.item not in others]:
+        read = dict(zip(missing, await nodes_by_id(graph, asked.tenant, missing, now=asked.now), strict=True))
+        others.update(read)
+        ranking = [one for one in ranking if one.item in found or others.get(one.item, one) is not None]
+    return ranking, [others[one.item] if one.item in others else found[one.item] for one in ranking[page]]
 
 
 class _Begun(NamedTuple):

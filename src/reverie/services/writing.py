@@ -40,7 +40,7 @@ async def write(
 
 
 async def forget_keys(resources: Resources) -> int:
-    """Forgets some of the `clientMutationKey`s that count no more, and what they made; how many."""
+    """Forgets some of the `clientMutationKey`s that count no more, each with its record of what was made; how many."""
     return await forget_receipts(resources.graph, now_ms(), FORGOTTEN_AT_ONCE)
 
 
