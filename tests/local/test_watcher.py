@@ -50,7 +50,7 @@ def watch(lock_file: Path, tmp_path: Path) -> Iterator[Watch]:
     """Starts a watcher over a Python program, in a session of its own as Neo4j's is; all of it ends with the test."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(program: str, stop_timeout: float = 20) -> "subprocess.Popen[bytes]":
+    def start(program: str, stop_timeout: float = 20, parent: int | None = None) -> "subprocess.Popen[bytes]":
         lock = try_lock(lock_file)
         assert lock is not None
         with (tmp_path / "log").open("ab") as log:
@@ -62,6 +62,7 @@ def watch(lock_file: Path, tmp_path: Path) -> Iterator[Watch]:
                     watcher.__file__,
                     str(lock),
                     str(stop_timeout),
+                    str(parent or os.getpid()),
                     sys.executable,
                     "-c",
                     program,
@@ -126,7 +127,7 @@ def test_a_program_that_is_not_there_says_nothing_and_fails(watch: Watch, lock_f
     assert lock is not None
 
     ended = subprocess.run(
-        [sys.executable, "-I", "-S", watcher.__file__, str(lock), "1", "/nowhere/java"],
+        [sys.executable, "-I", "-S", watcher.__file__, str(lock), "1", str(os.getpid()), "/nowhere/java"],
         capture_output=True,
         pass_fds=(lock,),
         check=False,
@@ -145,7 +146,8 @@ from reverie.local.locks import try_lock
 from pathlib import Path
 lock = try_lock(Path({str(lock_file)!r}))
 process = subprocess.Popen(
-    [sys.executable, "-I", "-S", {watcher.__file__!r}, str(lock), "20", sys.executable, "-c", {_SLEEPER!r}],
+    [sys.executable, "-I", "-S", {watcher.__file__!r}, str(lock), "20", str(os.getpid()), sys.executable, "-c",
+     {_SLEEPER!r}],
     stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=(lock,), start_new_session=True,
 )
 os.close(lock)
@@ -164,6 +166,16 @@ time.sleep(300)
             assert _until(lambda: _nobody_lives(lock_file))
         finally:
             os.kill(holder, signal.SIGKILL)
+
+
+def test_the_child_ends_with_a_parent_that_was_gone_before_the_watcher_looked(watch: Watch, lock_file: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+
+    process = watch(_SLEEPER, parent=gone.pid)
+
+    assert _until(lambda: _nobody_lives(lock_file))
+    assert process.wait() == 128 + signal.SIGTERM
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can tie a process to its parent's life")

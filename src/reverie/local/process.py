@@ -94,7 +94,7 @@ async def start(java: Java, arguments: list[str], home: Home, lock: int, options
         home.log_file.replace(home.previous_log_file)
     with home.log_file.open("ab") as log:
         watcher = await create_subprocess_exec(
-            *(sys.executable, "-I", "-S", watcher_script, str(lock), str(options.stop_timeout)),
+            *(sys.executable, "-I", "-S", watcher_script, str(lock), str(options.stop_timeout), str(os.getpid())),
             *(str(java.executable.absolute()), *arguments),
             stdin=PIPE,
             stdout=PIPE,

@@ -1,8 +1,8 @@
 """Runs Neo4j as its child and ends it when the process at the other end of standard input is gone.
 
-A script of its own, started with nothing but the standard library: `watcher.py LOCK_FD STOP_TIMEOUT COMMAND…`.
-It prints the child's process id, and ends with the child's exit code. The child inherits the locked LOCK_FD, so that
-the lock is held for as long as any of the two lives.
+A script of its own, started with nothing but the standard library: `watcher.py LOCK_FD STOP_TIMEOUT PARENT COMMAND…`,
+where PARENT is the process id of whoever starts it. It prints the child's process id, and ends with the child's exit
+code. The child inherits the locked LOCK_FD, so that the lock is held for as long as any of the two lives.
 """
 
 import contextlib
@@ -35,9 +35,8 @@ def _end_with_watcher() -> Callable[[], None] | None:
     return ask
 
 
-def _wait_for_reason_to_stop(child: "subprocess.Popen[bytes]", wakeup: int) -> None:
+def _wait_for_reason_to_stop(child: "subprocess.Popen[bytes]", wakeup: int, parent: int) -> None:
     """Returns when the parent is gone, the child has ended, or this process was told to end."""
-    parent = os.getppid()
     while os.getppid() == parent:
         readable, _, _ = select.select([0, wakeup], [], [], _PARENT_CHECK_INTERVAL)
         if 0 in readable and not os.read(0, 4096):
@@ -49,7 +48,7 @@ def _wait_for_reason_to_stop(child: "subprocess.Popen[bytes]", wakeup: int) -> N
 
 
 def main() -> int:
-    lock, stop_timeout, command = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]
+    lock, stop_timeout, parent, command = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
     wakeup, signals = os.pipe()
     os.set_blocking(signals, False)
     signal.set_wakeup_fd(signals)
@@ -67,7 +66,7 @@ def main() -> int:
     with contextlib.suppress(BrokenPipeError):
         os.write(1, f"{child.pid}\n".encode())
     os.close(1)
-    _wait_for_reason_to_stop(child, wakeup)
+    _wait_for_reason_to_stop(child, wakeup, parent)
     if child.poll() is None:
         child.terminate()
         try:
