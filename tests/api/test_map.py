@@ -286,7 +286,7 @@ async def test_what_most_leads_to_comes_first(api: Api) -> None:
 
 NOTED_BEFORE = """
 MATCH (x:Topic) WHERE x.tenant = $t WITH x, x.name = 'hub' AS hub ORDER BY hub DESC, x.id LIMIT 51
-SET x.degree = CASE WHEN hub THEN 2 ELSE 3 END
+SET x.degree = CASE WHEN hub THEN 3 ELSE 4 END
 """
 
 
