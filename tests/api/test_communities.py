@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import Api
+from tests.meeting import meanwhile
 from tests.stored import counted
 
 from reverie.domain.clock import now_ms
@@ -14,7 +15,6 @@ from reverie.domain.communities import CommunityAlgorithm, Detection, Group
 from reverie.errors import Refusals
 from reverie.graph.communities import Found, begin_detection, replace_communities
 from reverie.graph.enrichment import sweep_orphans
-from reverie.graph.store import Transaction
 from reverie.graph.writes import Write
 from reverie.resources import Resources
 from reverie.services.communities import detect_communities, look_through
@@ -264,17 +264,14 @@ async def test_a_topic_is_deleted_while_its_new_community_is_written(api: Api, r
     topics = [topic["id"] for topic in (await api("{ topics { nodes { id } } }"))["topics"]["nodes"]]
     number = await begin_detection(resources.graph, api.tenant, CommunityAlgorithm.LEIDEN)
     found = Found(Detection(), number, [Group("all", tuple(sorted(topics)))])
-    deleting: list[asyncio.Task[Any]] = []
+    job = [Write(api.tenant, 0, "detectCommunities", found, now_ms())]
 
-    async def work(transaction: Transaction) -> None:
-        await replace_communities(transaction, [Write(api.tenant, 0, "detectCommunities", found, now_ms())])
-        if not deleting:
-            given = {"id": topics[0]}
-            deleting.append(asyncio.create_task(api.mutate("deleteTopic", "DeleteTopicInput", "deletedId", given)))
-            await asyncio.sleep(0.5)
-
-    await resources.graph.transact(work)
-    assert (await deleting[0])["deletedId"] == topics[0]
+    payload = await meanwhile(
+        resources,
+        lambda transaction: replace_communities(transaction, job),
+        lambda: api.mutate("deleteTopic", "DeleteTopicInput", "deletedId", {"id": topics[0]}),
+    )
+    assert payload["deletedId"] == topics[0]
 
     assert [len(topics) for topics in (await listed(api)).values()] == [7]
     assert await resources.graph.read(LOOSE, t=api.tenant) == [1, 0]

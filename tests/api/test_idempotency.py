@@ -1,12 +1,12 @@
 """clientMutationKey: the same key returns the first result and writes once, for every mutation."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from graphql import GraphQLInputObjectType, build_schema, get_named_type
 from tests.conftest import Api
+from tests.meeting import meanwhile
 from tests.recording import message, record
 from tests.stored import counted, stored
 
@@ -333,18 +333,13 @@ async def test_a_key_that_is_used_again_while_it_is_forgotten_counts(api: Api, r
     create = keyed(api, "createMemory", "memory { id }")
     await create({"content": "a"})
     await resources.graph.execute(AGE, t=api.tenant, milliseconds=DAYS_7)
-    forgetting: list[asyncio.Task[int]] = []
 
     async def use_again(transaction: Transaction) -> None:
-        key = [api.tenant, "createMemory", "key"]
+        key = [api.tenant, "createMemory", "k"]
         await transaction.run(LOCK_RECEIPTS, keys=[key])
-        if not forgetting:
-            forgetting.append(asyncio.create_task(forget_keys(resources)))
-            await asyncio.sleep(0.5)
         await transaction.run(WRITE_RECEIPTS, rows=[[*key, "digest", "{}", now_ms()]])
 
-    await resources.graph.transact(use_again)
-    await forgetting[0]
+    await meanwhile(resources, use_again, lambda: forget_keys(resources))
 
     assert (await counted(resources.graph, api.tenant))["Receipt"] == 1
 
@@ -353,17 +348,11 @@ async def test_a_key_that_is_forgotten_while_it_is_used_again_counts(api: Api, r
     create = keyed(api, "createMemory", "memory { id }")
     await create({"content": "a"})
     await resources.graph.execute(AGE, t=api.tenant, milliseconds=DAYS_7)
-    using: list[asyncio.Future[Any]] = []
 
     async def forget(transaction: Transaction) -> None:
-        oldest = now_ms() - DAYS_7
-        assert await transaction.run(FORGET_RECEIPTS, oldest=oldest, limit=100) >= 1
-        if not using:
-            using.append(asyncio.ensure_future(create({"content": "b"})))
-            await asyncio.sleep(0.5)
+        assert await transaction.run(FORGET_RECEIPTS, oldest=now_ms() - DAYS_7, limit=100) >= 1
 
-    await resources.graph.transact(forget)
-    again = await using[0]
+    again = await meanwhile(resources, forget, lambda: create({"content": "b"}))
 
     assert again["errors"] == []
     assert await create({"content": "b"}) == again

@@ -1,23 +1,20 @@
 """Two transactions, one of which waits for what the other takes away: what held before the lock is looked at again."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from tests.conftest import Api
+from tests.meeting import Work, meanwhile
 from tests.recording import message, record
 from tests.stored import counted
 
 from reverie.domain.clock import now_ms
 from reverie.graph import conversations, documents, facts, memories, topics
 from reverie.graph.conversations import ConversationDeletion
-from reverie.graph.store import Transaction
 from reverie.graph.writes import Write, Writer
 from reverie.resources import Resources
 from reverie.services.documents import read_some
 
-Work = Callable[[Transaction], Awaitable[object]]
 MANY = 60
 """Edges that make a node dense for Neo4j: then who draws or removes one more waits for no lock of the node."""
 
@@ -25,21 +22,6 @@ MANY = 60
 def writing(writer: Writer, tenant: str, draft: object) -> Work:
     """One write, to be carried out in a transaction of the test's own."""
     return lambda transaction: writer(transaction, [Write(tenant, 0, "test", draft, now_ms())])
-
-
-async def meanwhile(resources: Resources, work: Work, other: Callable[[], Awaitable[Any]]) -> Any:
-    """What comes of the other, which begins when this work is done and not committed yet."""
-    begun: list[asyncio.Future[Any]] = []
-
-    async def held(transaction: Transaction) -> None:
-        await work(transaction)
-        if not begun:
-            begun.append(asyncio.ensure_future(other()))
-            await asyncio.sleep(0.5)
-            assert not begun[0].done()
-
-    await resources.graph.transact(held)
-    return await begun[0]
 
 
 async def made(api: Api, field: str, thing: str, given: dict[str, Any]) -> str:

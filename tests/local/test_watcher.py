@@ -21,7 +21,7 @@ _STUBBORN = (
 Watch = Callable[..., "subprocess.Popen[bytes]"]
 
 
-def _until(happened: Callable[[], bool], limit: float = 120) -> bool:
+def _until(happened: Callable[[], bool], limit: float = 20) -> bool:
     deadline = time.monotonic() + limit
     while time.monotonic() < deadline:
         if happened():

@@ -217,8 +217,9 @@ async def delete_orphans(graph: Graph, label: str, nodes: Sequence[tuple[str, st
 
     async def work(transaction: Transaction) -> int:
         still = set(await transaction.run(STILL_ORPHANS, ids=sorted(node_id for _, node_id in nodes), now=now))
-        for tenant in sorted({tenant for tenant, _ in nodes}):
-            ids = sorted(node_id for owner, node_id in nodes if owner == tenant and node_id in still)
+        doomed = sorted(node for node in nodes if node[1] in still)
+        for tenant in sorted({tenant for tenant, _ in doomed}):
+            ids = [node_id for owner, node_id in doomed if owner == tenant]
             names = await lock_names_of(transaction, tenant, ids)
             await drop(transaction, [key for keys in names.values() for key in keys])
             if label == "Topic":

@@ -237,10 +237,9 @@ async def delete_topics(transaction: Transaction, writes: Sequence[Write]) -> li
         if not await transaction.run(FOUND_TOPICS, ids=[write.draft], t=write.tenant):
             outcomes.append(_missing())
             continue
-        communities = await lock_communities_of(transaction, [write.draft], write.now)
+        await leave_communities(transaction, [write.draft], write.now)
         await drop(transaction, names.get(write.draft, []))
         await transaction.run(DELETE_NODES, ids=[write.draft])
-        await settle_communities(transaction, communities)
         outcomes.append({"deletedId": write.draft})
     return outcomes
 

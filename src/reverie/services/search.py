@@ -130,9 +130,8 @@ async def _with_things(
     """
     others: dict[str, object] = {}
     while missing := [one.item for one in ranking[page] if one.item not in found and one.item not in others]:
-        read = dict(zip(missing, await nodes_by_id(graph, asked.tenant, missing, now=asked.now), strict=True))
-        others.update(read)
-        ranking = [one for one in ranking if one.item in found or others.get(one.item, one) is not None]
+        others.update(zip(missing, await nodes_by_id(graph, asked.tenant, missing, now=asked.now), strict=True))
+        ranking = [one for one in ranking if others.get(one.item, one) is not None]
     return ranking, [others[one.item] if one.item in others else found[one.item] for one in ranking[page]]
 
 
