@@ -331,37 +331,32 @@ async def test_what_is_out_of_bounds_is_refused(api: Api, given: dict[str, Any],
 
 @pytest.mark.parametrize("centred", [True, False], ids=["around", "whole"])
 async def test_no_edge_dangles_while_what_it_leads_to_is_deleted(api: Api, resources: Resources, centred: bool) -> None:
-    names, chance = count(), random.Random(3)  # noqa: S311 - no secret
+    names, chance, looks, living = count(), random.Random(3), count(), list[str]()  # noqa: S311 - no secret
     hub = (await written(api, "start", topics=[{"name": "hub"}]))["topics"]["nodes"][0]["id"]
-    done = asyncio.Event()
-    living: list[str] = []
+    seen_enough = asyncio.Event()
 
-    async def write() -> None:
-        for _ in range(15):
+    async def delete_one() -> None:
+        gone = living.pop(chance.randrange(len(living)))
+        await api.mutate("deleteMemory", "DeleteMemoryInput", "deletedId", {"id": gone})
+
+    async def change() -> None:
+        rounds = 0
+        while rounds < 10 or not seen_enough.is_set():
             topics = [{"name": "hub"}, {"name": f"topic {next(names)}"}]
             living.append((await written(api, "a note", topics=topics))["id"])
+            if len(living) > 4:
+                await delete_one()
+            rounds += 1
+        while living:
+            await delete_one()
 
-    async def delete() -> None:
-        deleted = 0
-        while deleted < 30:
-            if not living:
-                await asyncio.sleep(0.005)
-                continue
-            gone = living.pop(chance.randrange(len(living)))
-            await api.mutate("deleteMemory", "DeleteMemoryInput", "deletedId", {"id": gone})
-            deleted += 1
+    async def look() -> None:
+        while not seen_enough.is_set():
+            await drawn(api, depth=2, **({"centerKeys": [hub]} if centred else {}))
+            if next(looks) >= 10:
+                seen_enough.set()
 
-    async def look() -> int:
-        looks = 0
-        while not done.is_set():
-            wanted = {"centerKeys": [hub]} if centred else {}
-            await drawn(api, depth=2, **wanted)
-            looks += 1
-        return looks
+    async with asyncio.timeout(120):
+        await asyncio.gather(*(change() for _ in range(3)), *(look() for _ in range(2)))
 
-    looking = [asyncio.create_task(look()) for _ in range(2)]
-    await asyncio.gather(write(), write(), delete())
-    done.set()
-
-    assert sum(await asyncio.gather(*looking)) > 5
     assert len((await drawn(api, centerKeys=[hub], depth=1))["nodes"]) == 2
