@@ -75,14 +75,14 @@ UNWIND range(0, size($rows) - 1) AS place
 MATCH (s:Slot {tenant: $rows[place][0], subjectId: $rows[place][1], key: $rows[place][2]})
 RETURN collect([
   place, s.id, s.versions, datetime.realtime().epochMillis, COLLECT { MATCH (t:Tenant {name: s.tenant}) RETURN t.number }[0],
-  [(s)<-[:EVIDENCE_FOR]-(e:Evidence) | [
-    e.id, e.kind, e.value, e.time, e.confidence, e.beliefType, e.domain, e.episodeId, e.eventId, e.reason, e.mark,
-    [(e)-[:SUPPORTS]->(b:Belief) | b.id][0]
-  ]],
-  [(s)<-[:VERSION_OF]-(b:Belief) | [
-    b.id, b.version, b.foundedBy, b.value, b.beliefType, b.domain, b.epistemicStatus, b.validFrom, b.validTo, b.base,
-    b.reinforcedAt, b.createdAt, b.dissolved, b {.*, embedding: null}, [(b)-[:SUPERSEDED_BY]->(h:Belief) | h.id][0],
-    [(b)-[:SUPERSEDES]->(h:Belief) | h.id][0]
+  [(s)<-[:EVIDENCE_FOR]-(e:Evidence) | [c IN [
+    'id', 'kind', 'value', 'time', 'confidence', 'beliefType', 'domain', 'episodeId', 'eventId', 'reason', 'mark'
+  ] | e[c]] + [[(e)-[:SUPPORTS]->(b:Belief) | b.id][0]]],
+  [(s)<-[:VERSION_OF]-(b:Belief) | [c IN [
+    'id', 'version', 'foundedBy', 'value', 'beliefType', 'domain', 'epistemicStatus', 'validFrom', 'validTo', 'base',
+    'reinforcedAt', 'createdAt', 'dissolved'
+  ] | b[c]] + [
+    b {.*, embedding: null}, [(b)-[:SUPERSEDED_BY]->(h:Belief) | h.id][0], [(b)-[:SUPERSEDES]->(h:Belief) | h.id][0]
   ]]
 ])
 """

@@ -64,9 +64,15 @@ class Label:
         object.__setattr__(self, "required", places)
 
     def row(self, alias: str) -> str:
-        """The Cypher list of this label's columns."""
-        computed = dict(self.computed)
-        return "[" + ", ".join(computed.get(column, f"{alias}.{column}") for column in self.columns) + "]"
+        """The Cypher list of this label's columns.
+
+        They are looked up by name: of `[alias.name, …]` Neo4j compares, while it plans, what types each could have.
+        """
+        value = f"{alias}[c]"
+        if self.computed:
+            cases = " ".join(f"WHEN '{column}' THEN {cypher}" for column, cypher in self.computed)
+            value = f"CASE c {cases} ELSE {value} END"
+        return f"[c IN {list(self.columns)} | {value}]"
 
     def whole(self, row: Row) -> bool:
         """Whether a row isn't torn: what it must have is there."""
@@ -324,20 +330,20 @@ BY_NAME = {label.name: label for label in LABELS}
 
 
 def any_row(alias: str) -> str:
-    """Cypher for the row of a node of any label: the label's place in LABELS, then its columns."""
+    """Cypher for the row of a node of any label: the label's place in LABELS, and the list of its columns."""
     cases = " ".join(
-        f"WHEN {alias}:{label.name} THEN [{place}] + {label.row(alias)}" for place, label in enumerate(LABELS)
+        f"WHEN {alias}:{label.name} THEN [{place}, {label.row(alias)}]" for place, label in enumerate(LABELS)
     )
     return f"CASE {cases} END"
 
 
 def any_whole(row: Row | None) -> bool:
     """Whether a row that `any_row` made isn't torn."""
-    return row is not None and LABELS[row[0]].whole(row[1:])
+    return row is not None and LABELS[row[0]].whole(row[1])
 
 
 def any_value(row: Row | None) -> Any:
     """The value of a row that `any_row` made; Raced for a torn one."""
     if row is None:
         raise Raced
-    return LABELS[row[0]].value(row[1:])
+    return LABELS[row[0]].value(row[1])
