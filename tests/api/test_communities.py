@@ -230,14 +230,14 @@ async def test_readers_see_the_old_or_the_new_and_nothing_between(api: Api, reso
             nodes = (await api("{ communities(first: 200) { nodes { size } } }"))["communities"]["nodes"]
             seen[tuple(sorted(node["size"] for node in nodes))] += 1
 
-    reading = [asyncio.create_task(read()) for _ in range(3)]
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(120), asyncio.TaskGroup() as tasks:
+        for _ in range(3):
+            tasks.create_task(read())
         for number, wanted in enumerate(cycle((coarse, usual))):
             await detect_communities(resources, api.tenant, wanted)
             if number >= 15 and len(seen) > 1 and seen.total() >= 30:
                 break
-    done.set()
-    await asyncio.gather(*reading)
+        done.set()
 
     assert set(seen) == {(16,), (4, 4, 4, 4)}
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from itertools import count
+from itertools import count, takewhile
 from typing import Any
 
 import pytest
@@ -331,32 +331,37 @@ async def test_what_is_out_of_bounds_is_refused(api: Api, given: dict[str, Any],
 
 @pytest.mark.parametrize("centred", [True, False], ids=["around", "whole"])
 async def test_no_edge_dangles_while_what_it_leads_to_is_deleted(api: Api, resources: Resources, centred: bool) -> None:
-    names, chance, looks, living = count(), random.Random(3), count(), list[str]()  # noqa: S311 - no secret
+    names, chance = count(), random.Random(3)  # noqa: S311 - no secret
     hub = (await written(api, "start", topics=[{"name": "hub"}]))["topics"]["nodes"][0]["id"]
-    seen_enough = asyncio.Event()
+    done, seen_enough = asyncio.Event(), asyncio.Event()
+    living: list[str] = []
 
     async def delete_one() -> None:
         gone = living.pop(chance.randrange(len(living)))
         await api.mutate("deleteMemory", "DeleteMemoryInput", "deletedId", {"id": gone})
 
     async def change() -> None:
-        rounds = 0
-        while rounds < 10 or not seen_enough.is_set():
+        for _ in takewhile(lambda rounds: rounds < 10 or not seen_enough.is_set(), count()):
             topics = [{"name": "hub"}, {"name": f"topic {next(names)}"}]
             living.append((await written(api, "a note", topics=topics))["id"])
             if len(living) > 4:
                 await delete_one()
-            rounds += 1
         while living:
             await delete_one()
 
-    async def look() -> None:
-        while not seen_enough.is_set():
+    async def look() -> int:
+        looks = 0
+        while not done.is_set():
             await drawn(api, depth=2, **({"centerKeys": [hub]} if centred else {}))
-            if next(looks) >= 10:
+            looks += 1
+            if looks > 5:
                 seen_enough.set()
+        return looks
 
-    async with asyncio.timeout(120):
-        await asyncio.gather(*(change() for _ in range(3)), *(look() for _ in range(2)))
+    async with asyncio.timeout(120), asyncio.TaskGroup() as tasks:
+        looking = [tasks.create_task(look()) for _ in range(2)]
+        await asyncio.gather(*(change() for _ in range(3)))
+        done.set()
 
+    assert sum(task.result() for task in looking) > 5
     assert len((await drawn(api, centerKeys=[hub], depth=1))["nodes"]) == 2

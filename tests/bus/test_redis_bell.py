@@ -61,7 +61,7 @@ async def test_a_killed_redis_delays_nobody_and_is_found_again_when_it_is_back(
         began = time.monotonic()
         for _ in range(2_000):
             ringing.ring(Notice(CHANGES, tenant))
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 1
         # then: this process hears its own all the same
         assert (await anext(here)).tenant == tenant
         await asyncio.sleep(1)
@@ -83,7 +83,7 @@ async def test_a_redis_that_only_hangs_is_noticed_too(
     try:
         began = time.monotonic()
         ringing.ring(Notice(CHANGES, tenant))
-        assert time.monotonic() - began < 0.4
+        assert time.monotonic() - began < 0.1
         await until(listening, listening=False)
     finally:
         own_redis.go_on()

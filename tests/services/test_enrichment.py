@@ -269,11 +269,10 @@ async def test_orphans_are_swept_while_writers_use_them(api: Api, reader: Reader
             assert (found["topics"]["totalCount"], len(found["entities"]["nodes"])) == (1, 1)
             await api.mutate("deleteMemory", "DeleteMemoryInput", "deletedId", {"id": memory_id})
 
-    sweeping = asyncio.create_task(sweep_on())
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(120), asyncio.TaskGroup() as tasks:
+        tasks.create_task(sweep_on())
         await asyncio.gather(*map(use, range(2)))
-    over.set()
-    await sweeping
+        over.set()
     # a last one, since the last deletes may have come after it
     await sweep()
 
